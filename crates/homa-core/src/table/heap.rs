@@ -1,0 +1,150 @@
+//! A priority queue over slots whose keys can change: smallest key first.
+//!
+//! Owns one key per queued slot. A 4-ary heap in one array (shallower than a
+//! binary one, and the four children share a cache line or two), plus the
+//! position of each slot so that re-keying and removal need no search.
+//!
+//! Invariants: no key is smaller than its parent's; `position[slot]` is the
+//! place of the slot in the array plus one, or 0. The order among equal keys
+//! is unspecified but the same in every run: put a tie-breaker into the key.
+
+use alloc::{vec, vec::Vec};
+
+const ARITY: usize = 4;
+
+#[derive(Clone, Copy)]
+struct Item<K> {
+    key: K,
+    slot: u32,
+}
+
+/// A queue of slots below a fixed capacity, each at most once.
+pub(crate) struct Heap<K> {
+    items: Vec<Item<K>>,
+    position: Vec<u32>,
+}
+
+impl<K: Ord + Copy> Heap<K> {
+    /// A queue for the slots `0..capacity`.
+    pub(crate) fn with_capacity(capacity: u32) -> Self {
+        Self {
+            items: Vec::with_capacity(capacity as usize),
+            position: vec![0; capacity as usize],
+        }
+    }
+
+    /// Queues `slot` under `key`, or gives it a new key. O(log n). A slot out
+    /// of range is a bug of the caller and ignored.
+    pub(crate) fn set(&mut self, slot: u32, key: K) {
+        let item = Item { key, slot };
+        let Some(&position) = self.position.get(slot as usize) else {
+            debug_assert!(false, "slot {slot} out of range");
+            return;
+        };
+        let Some(at) = (position as usize).checked_sub(1) else {
+            let at = self.items.len();
+            self.items.push(item);
+            self.sift_up(at, item);
+            return;
+        };
+        if self.items.get(at).is_some_and(|old| item.key < old.key) {
+            self.sift_up(at, item);
+        } else {
+            self.sift_down(at, item);
+        }
+    }
+
+    /// Takes `slot` out and returns its key. O(log n).
+    pub(crate) fn remove(&mut self, slot: u32) -> Option<K> {
+        let position = self.position.get_mut(slot as usize)?;
+        let at = (*position as usize).checked_sub(1)?;
+        *position = 0;
+        let removed = self.items.get(at)?.key;
+        let last = self.items.pop()?;
+        if at < self.items.len() {
+            if last.key < removed {
+                self.sift_up(at, last);
+            } else {
+                self.sift_down(at, last);
+            }
+        }
+        Some(removed)
+    }
+
+    /// The slot with the smallest key.
+    pub(crate) fn peek(&self) -> Option<(u32, K)> {
+        self.items.first().map(|item| (item.slot, item.key))
+    }
+
+    /// Takes out the slot with the smallest key. O(log n).
+    pub(crate) fn pop(&mut self) -> Option<(u32, K)> {
+        let (slot, key) = self.peek()?;
+        self.remove(slot);
+        Some((slot, key))
+    }
+
+    /// The key `slot` is queued under.
+    pub(crate) fn key(&self, slot: u32) -> Option<K> {
+        let at = (*self.position.get(slot as usize)? as usize).checked_sub(1)?;
+        self.items.get(at).map(|item| item.key)
+    }
+
+    /// Whether `slot` is queued.
+    pub(crate) fn contains(&self, slot: u32) -> bool {
+        self.position
+            .get(slot as usize)
+            .is_some_and(|position| *position != 0)
+    }
+
+    /// How many slots are queued.
+    pub(crate) fn len(&self) -> u32 {
+        self.items.len() as u32
+    }
+
+    /// Whether no slot is queued.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Puts `item` where the hole at `at` ends up when larger ancestors move
+    /// down into it.
+    fn sift_up(&mut self, mut at: usize, item: Item<K>) {
+        while let Some(below) = at.checked_sub(1) {
+            let parent = below / ARITY;
+            match self.items.get(parent) {
+                Some(&above) if item.key < above.key => self.place(at, above),
+                _ => break,
+            }
+            at = parent;
+        }
+        self.place(at, item);
+    }
+
+    /// Puts `item` where the hole at `at` ends up when smaller descendants
+    /// move up into it.
+    fn sift_down(&mut self, mut at: usize, item: Item<K>) {
+        loop {
+            let first = at * ARITY + 1;
+            let children = self.items.iter().skip(first).take(ARITY);
+            let Some((best, &child)) = (first..).zip(children).min_by_key(|(_, child)| child.key)
+            else {
+                break;
+            };
+            if child.key >= item.key {
+                break;
+            }
+            self.place(at, child);
+            at = best;
+        }
+        self.place(at, item);
+    }
+
+    fn place(&mut self, at: usize, item: Item<K>) {
+        if let Some(cell) = self.items.get_mut(at) {
+            *cell = item;
+        }
+        if let Some(position) = self.position.get_mut(item.slot as usize) {
+            *position = at as u32 + 1;
+        }
+    }
+}

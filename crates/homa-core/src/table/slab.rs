@@ -1,0 +1,185 @@
+//! Values at stable slots, named by handles that go stale on removal.
+//!
+//! Owns the values. Invariants: a slot is live or on the free list, never
+//! both; entries are pushed one by one up to the capacity and reused last-in
+//! first-out, so only as much memory is touched as was ever live at once; a
+//! handle finds its value and nothing that came to the slot later (until the
+//! slot was reused 2^32 times while somebody kept the handle).
+//!
+//! Not here: lookup by anything but slot or handle (see `index`).
+
+use super::{Full, Link, link_to, slot_of};
+use alloc::vec::Vec;
+
+/// Names one entry of a table: its slot and how often the slot was given out
+/// before. A handle kept after its entry was removed finds nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Handle {
+    index: u32,
+    generation: u32,
+}
+
+impl Handle {
+    /// The slot, below the capacity of the table.
+    pub fn index(self) -> u32 {
+        self.index
+    }
+
+    /// Which use of the slot this is; it wraps after 2^32 uses.
+    pub fn generation(self) -> u32 {
+        self.generation
+    }
+}
+
+enum State<T> {
+    Live(T),
+    Free { next: Link },
+}
+
+struct Entry<T> {
+    /// Of the live value, or of the next one to come.
+    generation: u32,
+    state: State<T>,
+}
+
+/// A table of at most `capacity` values.
+pub(crate) struct Slab<T> {
+    entries: Vec<Entry<T>>,
+    capacity: u32,
+    free: Link,
+    len: u32,
+}
+
+impl<T> Slab<T> {
+    /// A table for `capacity` values, all memory taken now.
+    pub(crate) fn with_capacity(capacity: u32) -> Self {
+        Self {
+            entries: Vec::with_capacity(capacity as usize),
+            capacity,
+            free: None,
+            len: 0,
+        }
+    }
+
+    /// Stores `value` in the slot freed last, or in a new one.
+    pub(crate) fn insert(&mut self, value: T) -> Result<Handle, Full> {
+        if let Some(index) = slot_of(self.free) {
+            let entry = self.entries.get_mut(index as usize).ok_or(Full)?;
+            let State::Free { next } = entry.state else {
+                return Err(Full);
+            };
+            entry.state = State::Live(value);
+            self.free = next;
+            self.len += 1;
+            return Ok(Handle {
+                index,
+                generation: entry.generation,
+            });
+        }
+        let index = self.entries.len() as u32;
+        if index >= self.capacity {
+            return Err(Full);
+        }
+        self.entries.push(Entry {
+            generation: 0,
+            state: State::Live(value),
+        });
+        self.len += 1;
+        Ok(Handle {
+            index,
+            generation: 0,
+        })
+    }
+
+    /// Takes the value out; from now on `handle` finds nothing.
+    pub(crate) fn remove(&mut self, handle: Handle) -> Option<T> {
+        let entry = self.entries.get_mut(handle.index as usize)?;
+        if entry.generation != handle.generation || matches!(entry.state, State::Free { .. }) {
+            return None;
+        }
+        entry.generation = entry.generation.wrapping_add(1);
+        let freed = State::Free { next: self.free };
+        let State::Live(value) = core::mem::replace(&mut entry.state, freed) else {
+            return None;
+        };
+        self.free = link_to(handle.index);
+        self.len -= 1;
+        Some(value)
+    }
+
+    /// The value `handle` was given for, if it is still there.
+    pub(crate) fn get(&self, handle: Handle) -> Option<&T> {
+        match self.entries.get(handle.index as usize)? {
+            Entry {
+                generation,
+                state: State::Live(value),
+            } if *generation == handle.generation => Some(value),
+            _ => None,
+        }
+    }
+
+    /// As [`get`](Self::get), to change it.
+    pub(crate) fn get_mut(&mut self, handle: Handle) -> Option<&mut T> {
+        match self.entries.get_mut(handle.index as usize)? {
+            Entry {
+                generation,
+                state: State::Live(value),
+            } if *generation == handle.generation => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The live value in a slot, whichever use of the slot it is.
+    pub(crate) fn slot(&self, index: u32) -> Option<&T> {
+        match &self.entries.get(index as usize)?.state {
+            State::Live(value) => Some(value),
+            State::Free { .. } => None,
+        }
+    }
+
+    /// As [`slot`](Self::slot), to change it.
+    pub(crate) fn slot_mut(&mut self, index: u32) -> Option<&mut T> {
+        match &mut self.entries.get_mut(index as usize)?.state {
+            State::Live(value) => Some(value),
+            State::Free { .. } => None,
+        }
+    }
+
+    /// The handle of the live value in a slot.
+    pub(crate) fn handle(&self, index: u32) -> Option<Handle> {
+        let entry = self.entries.get(index as usize)?;
+        match entry.state {
+            State::Live(_) => Some(Handle {
+                index,
+                generation: entry.generation,
+            }),
+            State::Free { .. } => None,
+        }
+    }
+
+    /// How many values are live.
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether the next insert would fail.
+    pub(crate) fn is_full(&self) -> bool {
+        self.len >= self.capacity
+    }
+
+    /// How many values fit.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// The live values in the order of their slots. Linear in the most values
+    /// that were ever live at once: not for the packet path.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0u32..)
+            .zip(&self.entries)
+            .filter_map(|(index, entry)| match &entry.state {
+                State::Live(value) => Some((index, value)),
+                State::Free { .. } => None,
+            })
+    }
+}
