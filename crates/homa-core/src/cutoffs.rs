@@ -2,8 +2,8 @@
 //! levels between unscheduled and scheduled packets, and the message lengths
 //! that share an unscheduled level. Implements `docs/protocol.md` §15.
 //!
-//! Owns the histogram of incoming messages since the last look and the
-//! division that was decided last. A message of length L travels on the
+//! Owns the division that was decided last and the `histogram` of incoming
+//! messages since the last look. A message of length L travels on the
 //! largest level whose cutoff is at least L.
 //!
 //! Invariants: cutoffs do not rise with the level; level 0 always has the
@@ -15,19 +15,14 @@
 //! endpoint calls [`CutoffPolicy::revise`] once per interval. Integers only:
 //! this runs in a kernel.
 
-use alloc::{boxed::Box, vec};
+mod histogram;
+#[cfg(test)]
+mod tests;
+
+use histogram::{Deciles, Histogram};
 
 /// Levels the wire format has room for.
 const MAX_LEVELS: usize = 8;
-
-/// Classes of 64 bytes up to 4 KiB, of 1 KiB up to 128 KiB, and one above.
-const FINE_BYTES: u32 = 64;
-const FINE_CLASSES: usize = 64;
-const FINE_END: u32 = FINE_BYTES * FINE_CLASSES as u32;
-const COARSE_BYTES: u32 = 1024;
-const COARSE_CLASSES: usize = 124;
-const COARSE_END: u32 = FINE_END + COARSE_BYTES * COARSE_CLASSES as u32;
-const CLASSES: usize = FINE_CLASSES + COARSE_CLASSES + 1;
 
 /// Fewer messages than this say little about the distribution; they stay in
 /// the histogram until there are enough.
@@ -37,142 +32,6 @@ const MIN_MESSAGES: u64 = 10_000;
 /// are told anything, in units of 1 / `MOVE_SCALE` of a decile's larger value.
 const MIN_MOVE: u64 = MOVE_SCALE;
 const MOVE_SCALE: u64 = 1 << 20;
-
-/// Recording stops at this many bytes, so that sums times twice the number of
-/// levels fit into 64 bits. At 400 Gbit/s that is two weeks without a look.
-const MAX_BYTES: u64 = 1 << 56;
-
-type Deciles = [u32; 9];
-
-/// Bytes of incoming messages by message length, over one or more intervals.
-pub(crate) struct Histogram {
-    /// Bytes of each class.
-    bytes: Box<[u64]>,
-    /// Messages above all bounded classes. (Those of the bounded classes
-    /// follow from their bytes.)
-    long_messages: u64,
-    messages: u64,
-    total_bytes: u64,
-    /// What the class above all bounds is bounded by, bytes.
-    max_message: u32,
-}
-
-impl Histogram {
-    fn new(max_message: u32) -> Self {
-        Self {
-            bytes: vec![0; CLASSES].into_boxed_slice(),
-            long_messages: 0,
-            messages: 0,
-            total_bytes: 0,
-            max_message,
-        }
-    }
-
-    /// Counts a message whose first packet came. O(1).
-    pub(crate) fn record(&mut self, message_length: u32) {
-        if message_length == 0 || self.total_bytes >= MAX_BYTES {
-            return;
-        }
-        let class = class_of(message_length);
-        if let Some(bytes) = self.bytes.get_mut(class) {
-            *bytes += u64::from(message_length);
-        }
-        if class == CLASSES - 1 {
-            self.long_messages += 1;
-        }
-        self.messages += 1;
-        self.total_bytes += u64::from(message_length);
-    }
-
-    fn clear(&mut self) {
-        self.bytes.fill(0);
-        self.long_messages = 0;
-        self.messages = 0;
-        self.total_bytes = 0;
-    }
-
-    fn classes(&self) -> impl Iterator<Item = Class> {
-        (0..CLASSES).zip(&self.bytes).map(|(class, &bytes)| {
-            let lower = class.checked_sub(1).map_or(0, upper_bound);
-            if class == CLASSES - 1 {
-                let mean = bytes.checked_div(self.long_messages).unwrap_or(0);
-                return Class {
-                    bytes,
-                    messages: self.long_messages,
-                    upper: self.max_message,
-                    typical: mean as u32,
-                };
-            }
-            let upper = upper_bound(class);
-            let twice_mean = u64::from(upper) + u64::from(lower);
-            Class {
-                bytes,
-                messages: (2 * bytes).div_ceil(twice_mean),
-                upper: upper.min(self.max_message),
-                typical: upper,
-            }
-        })
-    }
-
-    /// The lengths below which one tenth, two tenths ... of the messages are,
-    /// as far as the classes tell.
-    fn deciles(&self) -> Deciles {
-        let messages: u64 = self.classes().map(|class| class.messages).sum();
-        let mut deciles = [0; 9];
-        let mut wanted = (1u64..).zip(&mut deciles).peekable();
-        let mut seen = 0;
-        for class in self.classes() {
-            seen += class.messages;
-            while let Some((_, decile)) =
-                wanted.next_if(|(tenths, _)| seen * 10 >= messages * tenths)
-            {
-                *decile = class.typical;
-            }
-        }
-        deciles
-    }
-}
-
-/// What the histogram says about one class.
-#[derive(Clone, Copy)]
-struct Class {
-    bytes: u64,
-    messages: u64,
-    /// Longest message of the class, bytes.
-    upper: u32,
-    /// The length that stands for the class in a decile, bytes.
-    typical: u32,
-}
-
-impl Class {
-    /// The bytes of the class that senders may send without a grant.
-    fn unscheduled(&self, unscheduled_bytes: u32) -> u64 {
-        if self.upper <= unscheduled_bytes {
-            self.bytes
-        } else {
-            self.bytes
-                .min(self.messages.saturating_mul(u64::from(unscheduled_bytes)))
-        }
-    }
-}
-
-fn class_of(length: u32) -> usize {
-    if length <= FINE_END {
-        (length.saturating_sub(1) / FINE_BYTES) as usize
-    } else if length <= COARSE_END {
-        FINE_CLASSES + ((length - FINE_END - 1) / COARSE_BYTES) as usize
-    } else {
-        CLASSES - 1
-    }
-}
-
-/// Longest message of a bounded class.
-fn upper_bound(class: usize) -> u32 {
-    match (class + 1).checked_sub(FINE_CLASSES) {
-        None => (class as u32 + 1) * FINE_BYTES,
-        Some(coarse) => FINE_END + coarse as u32 * COARSE_BYTES,
-    }
-}
 
 /// How the priority levels are used: what CUTOFFS tells the peers, and how
 /// many levels grants may use.
@@ -212,13 +71,14 @@ impl Division {
                 .next()
                 .map_or(max_message, |&bound| bound.min(max_message));
         }
-        Self::from_cutoffs(cutoffs, max_message)
+        Self::from_cutoffs(cutoffs, levels, max_message)
     }
 
     /// The highest level without a bound is the lowest unscheduled one.
-    fn from_cutoffs(cutoffs: [u32; MAX_LEVELS], max_message: u32) -> Self {
+    fn from_cutoffs(cutoffs: [u32; MAX_LEVELS], levels: usize, max_message: u32) -> Self {
         let lowest_unscheduled = cutoffs
             .iter()
+            .take(levels)
             .rposition(|&cutoff| cutoff >= max_message)
             .unwrap_or(0);
         Self {
@@ -262,12 +122,19 @@ impl CutoffPolicy {
     /// were enough of them, their lengths are distributed differently from
     /// those the present division was made for, and that makes a difference.
     pub(crate) fn revise(&mut self) -> Option<Division> {
-        if self.recent.messages < MIN_MESSAGES {
+        if self.recent.messages() < MIN_MESSAGES {
             return None;
         }
         let deciles = self.recent.deciles();
         let moved = distance(&deciles, &self.deciles) >= MIN_MOVE;
-        let division = moved.then(|| divide(&self.recent, self.levels, self.unscheduled_bytes));
+        let division = moved.then(|| {
+            divide(
+                &self.recent,
+                self.levels,
+                self.unscheduled_bytes,
+                self.max_message,
+            )
+        });
         self.recent.clear();
         let division = division?;
         self.deciles = deciles;
@@ -293,9 +160,14 @@ fn distance(a: &Deciles, b: &Deciles) -> u64 {
 
 /// Splits the levels so that scheduled and unscheduled ones carry about the
 /// same bytes each, and the unscheduled ones among themselves too.
-fn divide(histogram: &Histogram, levels: usize, unscheduled_bytes: u32) -> Division {
+fn divide(
+    histogram: &Histogram,
+    levels: usize,
+    unscheduled_bytes: u32,
+    max_message: u32,
+) -> Division {
     let count = levels as u64;
-    let total = histogram.total_bytes.max(1);
+    let total = histogram.total_bytes().max(1);
     let unscheduled: u64 = histogram
         .classes()
         .map(|class| class.unscheduled(unscheduled_bytes))
@@ -324,7 +196,7 @@ fn divide(histogram: &Histogram, levels: usize, unscheduled_bytes: u32) -> Divis
         }
     }
     for cutoff in open {
-        *cutoff = histogram.max_message;
+        *cutoff = max_message;
     }
-    Division::from_cutoffs(cutoffs, histogram.max_message)
+    Division::from_cutoffs(cutoffs, levels, max_message)
 }

@@ -18,7 +18,6 @@
     unused_imports,
     reason = "containers are complete in themselves; not every method has a caller"
 )]
-
 #![allow(
     clippy::trivially_copy_pass_by_ref,
     reason = "heads of lists and trees are identities: a copy of one must not be passed by accident"
