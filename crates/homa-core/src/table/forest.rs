@@ -216,3 +216,123 @@ impl<K: Ord + Copy + Default> Forest<K> {
         Some((row, rest))
     }
 }
+
+#[cfg(test)]
+#[allow(non_snake_case, reason = "test names are function__case")]
+#[allow(clippy::unwrap_used, reason = "tests must be able to fail")]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    use std::collections::BTreeMap;
+
+    const TREES: usize = 3;
+    const SLOTS: u32 = 30;
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        /// Into this tree, unless the slot is in another: then there.
+        Set(usize, u32, u8),
+        Remove(u32),
+        /// The smallest of a tree.
+        Pop(usize),
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            4 => (0..TREES, 0..SLOTS, any::<u8>()).prop_map(|(tree, slot, key)| Op::Set(tree, slot, key)),
+            1 => (0..SLOTS + 2).prop_map(Op::Remove),
+            1 => (0..TREES).prop_map(Op::Pop),
+        ]
+    }
+
+    /// The keys of a tree, after checking every link and the order of keys.
+    fn walk(forest: &Forest<u8>, tree: &Tree) -> BTreeMap<u32, u8> {
+        let mut found = BTreeMap::new();
+        let mut todo: Vec<u32> = Vec::new();
+        if let Some(root) = slot_of(tree.root) {
+            let node = forest.nodes[root as usize];
+            assert!(node.back == tree.root && node.next.is_none());
+            todo.push(root);
+        }
+        while let Some(slot) = todo.pop() {
+            let node = forest.nodes[slot as usize];
+            assert_eq!(found.insert(slot, node.key), None);
+            let (mut back, mut row) = (link_to(slot), node.child);
+            while let Some(child) = slot_of(row) {
+                let below = forest.nodes[child as usize];
+                assert!(below.key >= node.key);
+                assert_eq!(below.back, back);
+                todo.push(child);
+                (back, row) = (row, below.next);
+            }
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn forest__agrees_with_maps(ops in prop::collection::vec(op(), 0..300)) {
+            let mut forest = Forest::with_capacity(SLOTS);
+            let storage = forest.nodes.capacity();
+            let mut trees = [Tree::default(); TREES];
+            let mut model: [BTreeMap<u32, u8>; TREES] = Default::default();
+            for op in ops {
+                let owner = |slot: u32, model: &[BTreeMap<u32, u8>; TREES]| {
+                    model.iter().position(|tree| tree.contains_key(&slot))
+                };
+                match op {
+                    Op::Set(tree, slot, key) => {
+                        let tree = owner(slot, &model).unwrap_or(tree);
+                        forest.set(&mut trees[tree], slot, key);
+                        model[tree].insert(slot, key);
+                    }
+                    Op::Remove(slot) => {
+                        let tree = owner(slot, &model);
+                        let removed = forest.remove(&mut trees[tree.unwrap_or(0)], slot);
+                        prop_assert_eq!(removed, tree.is_some());
+                        if let Some(tree) = tree {
+                            model[tree].remove(&slot);
+                        }
+                    }
+                    Op::Pop(tree) => if let Some((slot, key)) = forest.peek(&trees[tree]) {
+                        prop_assert!(forest.remove(&mut trees[tree], slot));
+                        prop_assert_eq!(model[tree].remove(&slot), Some(key));
+                    },
+                }
+                for (tree, model) in trees.iter().zip(&model) {
+                    prop_assert_eq!(&walk(&forest, tree), model);
+                    let smallest = forest.peek(tree).map(|(_, key)| key);
+                    prop_assert_eq!(smallest, model.values().min().copied());
+                }
+                for slot in 0..SLOTS + 2 {
+                    prop_assert_eq!(forest.contains(slot), owner(slot, &model).is_some());
+                }
+            }
+            prop_assert_eq!(forest.nodes.capacity(), storage);
+        }
+    }
+
+    #[test]
+    fn remove__of_the_root_of_a_large_tree_needs_little_stack() {
+        const MANY: u32 = 200_000;
+        let drain = |keys: &mut dyn Iterator<Item = u32>| {
+            let mut forest = Forest::with_capacity(MANY);
+            let mut tree = Tree::default();
+            for (slot, key) in (0..).zip(keys) {
+                forest.set(&mut tree, slot, key);
+            }
+            for expected in 0..MANY {
+                let (slot, key) = forest.peek(&tree).unwrap();
+                assert_eq!(key, expected);
+                assert!(forest.remove(&mut tree, slot));
+            }
+            assert!(forest.peek(&tree).is_none());
+        };
+        // One long row of children, and one long line of descendants.
+        drain(&mut (0..MANY));
+        drain(&mut (0..MANY).rev());
+    }
+}

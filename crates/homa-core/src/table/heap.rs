@@ -148,3 +148,89 @@ impl<K: Ord + Copy> Heap<K> {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(non_snake_case, reason = "test names are function__case")]
+#[allow(clippy::unwrap_used, reason = "tests must be able to fail")]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    use std::collections::BTreeMap;
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Set(u32, u8),
+        Remove(u32),
+        Pop,
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            4 => (0u32..40, any::<u8>()).prop_map(|(slot, key)| Op::Set(slot, key)),
+            1 => (0u32..44).prop_map(Op::Remove),
+            1 => Just(Op::Pop),
+        ]
+    }
+
+    fn check(heap: &Heap<u8>) {
+        for (at, item) in heap.items.iter().enumerate() {
+            assert_eq!(heap.position[item.slot as usize] as usize, at + 1);
+            if at > 0 {
+                assert!(heap.items[(at - 1) / ARITY].key <= item.key);
+            }
+        }
+        let placed = heap.position.iter().filter(|at| **at != 0).count();
+        assert_eq!(placed, heap.items.len());
+    }
+
+    proptest! {
+        #[test]
+        fn heap__agrees_with_a_map(ops in prop::collection::vec(op(), 0..300)) {
+            let mut heap = Heap::with_capacity(40);
+            let storage = heap.items.capacity();
+            let mut model: BTreeMap<u32, u8> = BTreeMap::new();
+            for op in ops {
+                match op {
+                    Op::Set(slot, key) => {
+                        heap.set(slot, key);
+                        model.insert(slot, key);
+                    }
+                    Op::Remove(slot) => prop_assert_eq!(heap.remove(slot), model.remove(&slot)),
+                    Op::Pop => {
+                        let popped = heap.pop();
+                        prop_assert_eq!(popped.map(|(_, key)| key), model.values().min().copied());
+                        if let Some((slot, key)) = popped {
+                            prop_assert_eq!(model.remove(&slot), Some(key));
+                        }
+                    }
+                }
+                check(&heap);
+                prop_assert_eq!(heap.peek().map(|(_, key)| key), model.values().min().copied());
+                prop_assert_eq!(heap.len() as usize, model.len());
+                prop_assert_eq!(heap.is_empty(), model.is_empty());
+                for slot in 0..44 {
+                    prop_assert_eq!(heap.key(slot), model.get(&slot).copied());
+                    prop_assert_eq!(heap.contains(slot), model.contains_key(&slot));
+                }
+            }
+            prop_assert_eq!(heap.items.capacity(), storage);
+        }
+    }
+
+    #[test]
+    fn pop__gives_keys_in_order() {
+        let mut heap = Heap::with_capacity(1000);
+        for slot in 0..1000u32 {
+            heap.set(slot, (slot * 7919 % 1000, slot));
+        }
+        let mut last = None;
+        while let Some((_, key)) = heap.pop() {
+            assert!(last < Some(key));
+            last = Some(key);
+        }
+        assert_eq!(last.map(|(key, _)| key), Some(999));
+    }
+}

@@ -160,3 +160,150 @@ impl Index {
 fn shorten(hash: u64) -> u32 {
     (hash ^ (hash >> 32)) as u32
 }
+
+#[cfg(test)]
+#[allow(non_snake_case, reason = "test names are function__case")]
+#[allow(clippy::unwrap_used, reason = "tests must be able to fail")]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    use std::collections::BTreeSet;
+
+    const MAX: u32 = 8;
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Insert(u64, u32),
+        Remove(u64, u32),
+    }
+
+    /// Hashes that share few home cells, some at the end of the table, some
+    /// with equal homes but different short hashes.
+    fn hash() -> impl Strategy<Value = u64> {
+        prop_oneof![0u64..3, 13u64..16, Just(31u64), Just(47u64), Just(1 << 40)]
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            (hash(), 0u32..6).prop_map(|(hash, slot)| Op::Insert(hash, slot)),
+            (hash(), 0u32..6).prop_map(|(hash, slot)| Op::Remove(hash, slot)),
+        ]
+    }
+
+    fn check(index: &Index) {
+        let mut used = 0;
+        for (at, cell) in index.cells.iter().enumerate() {
+            if cell[1] != 0 {
+                used += 1;
+                let mut probe = index.home(cell[0]);
+                while probe != at {
+                    assert_ne!(index.cells[probe][1], 0, "a search would stop at {probe}");
+                    probe = index.after(probe);
+                }
+            }
+        }
+        assert_eq!(used, index.len());
+    }
+
+    proptest! {
+        #[test]
+        fn index__agrees_with_a_set(ops in prop::collection::vec(op(), 0..300)) {
+            let mut index = Index::with_capacity(MAX);
+            let storage = index.cells.capacity();
+            let mut model: BTreeSet<(u64, u32)> = BTreeSet::new();
+            for op in ops {
+                match op {
+                    Op::Insert(hash, slot) => if !model.contains(&(hash, slot)) {
+                        let fits = model.len() < MAX as usize;
+                        prop_assert_eq!(index.insert(hash, slot), if fits { Ok(()) } else { Err(Full) });
+                        if fits {
+                            model.insert((hash, slot));
+                        }
+                    },
+                    Op::Remove(hash, slot) => {
+                        prop_assert_eq!(index.remove(hash, slot), model.remove(&(hash, slot)));
+                    }
+                }
+                check(&index);
+                prop_assert_eq!(index.len() as usize, model.len());
+                for &(hash, slot) in &model {
+                    prop_assert_eq!(index.find(hash, |other| other == slot), Some(slot));
+                    prop_assert_eq!(index.find(hash, |_| false), None);
+                }
+                for slot in 0..6 {
+                    let found = index.find(31, |other| other == slot);
+                    prop_assert_eq!(found.is_some(), model.contains(&(31, slot)));
+                }
+            }
+            prop_assert_eq!(index.cells.capacity(), storage);
+        }
+    }
+
+    #[test]
+    fn insert__of_no_capacity_is_full() {
+        assert_eq!(Index::with_capacity(0).insert(1, 1), Err(Full));
+        assert_eq!(Index::with_capacity(0).find(1, |_| true), None);
+    }
+
+    #[test]
+    fn hash__changes_half_of_its_bits_with_any_input_bit() {
+        for seed in [0, 1, u64::MAX, 0x1234_5678_9abc_def0, 1 << 63] {
+            let mut changed = [[0u32; 64]; 2];
+            for sample in 0..400u64 {
+                let (a, b) = (sample << 1, sample.wrapping_mul(0x1_0001_0001) ^ 0x63);
+                let before = Seed(seed).hash(a, b);
+                for bit in 0..64 {
+                    let flipped = [
+                        Seed(seed).hash(a ^ (1 << bit), b),
+                        Seed(seed).hash(a, b ^ (1 << bit)),
+                    ];
+                    for (changed, after) in changed.iter_mut().zip(flipped) {
+                        changed[bit] += (before ^ after).count_ones();
+                    }
+                }
+            }
+            for total in changed.as_flattened() {
+                let mean = f64::from(*total) / 400.0;
+                assert!((30.5..33.5).contains(&mean), "seed {seed:x}: {mean} bits");
+            }
+        }
+    }
+
+    #[test]
+    fn hash__spreads_consecutive_ids_like_chance() {
+        // 2^14 RPC ids in steps of two, over 2^14 cells: 37 % stay empty if
+        // cells are drawn at random, and no cell gets more than a dozen.
+        for seed in 0..20u64 {
+            let mut cells = vec![0u32; 1 << 14];
+            for id in 0..1u64 << 14 {
+                let hash = Seed(seed).hash(id * 2, ((id % 7) << 16) | 0xfa0);
+                cells[shorten(hash) as usize & 0x3fff] += 1;
+            }
+            let empty = cells.iter().filter(|count| **count == 0).count();
+            assert!((5800..6250).contains(&empty), "seed {seed}: {empty} empty");
+            assert!(cells.iter().all(|count| *count <= 12));
+        }
+    }
+
+    #[test]
+    fn hash__collisions_of_one_seed_are_none_of_another() {
+        let cell = |seed: u64, id: u64| shorten(Seed(seed).hash(id, 9)) & 0xfff;
+        let target = cell(1, 0);
+        let colliding: Vec<u64> = (0..1 << 20).filter(|id| cell(1, *id) == target).collect();
+        assert!(colliding.len() > 150);
+        let mut elsewhere: Vec<u32> = colliding.iter().map(|id| cell(2, *id)).collect();
+        elsewhere.sort_unstable();
+        elsewhere.dedup();
+        assert!(elsewhere.len() * 10 > colliding.len() * 9);
+    }
+
+    #[test]
+    fn hash__takes_the_order_of_its_words_into_account() {
+        let seed = Seed(77);
+        let swapped = (0..1000u64).filter(|n| seed.hash(*n, n + 1) == seed.hash(n + 1, *n));
+        assert_eq!(swapped.count(), 0);
+    }
+}

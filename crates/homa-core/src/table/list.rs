@@ -164,3 +164,88 @@ impl Links {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(non_snake_case, reason = "test names are function__case")]
+#[allow(clippy::unwrap_used, reason = "tests must be able to fail")]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    use std::collections::VecDeque;
+
+    const LISTS: usize = 3;
+    const SLOTS: u32 = 12;
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        PushBack(usize, u32),
+        PushFront(usize, u32),
+        Remove(u32),
+        PopFront(usize),
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        let slot = 0..SLOTS + 2;
+        prop_oneof![
+            3 => (0..LISTS, slot.clone()).prop_map(|(list, slot)| Op::PushBack(list, slot)),
+            3 => (0..LISTS, slot.clone()).prop_map(|(list, slot)| Op::PushFront(list, slot)),
+            3 => slot.prop_map(Op::Remove),
+            1 => (0..LISTS).prop_map(Op::PopFront),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn links__agree_with_deques(ops in prop::collection::vec(op(), 0..300)) {
+            let mut links = Links::with_capacity(SLOTS);
+            let mut lists = [List::default(); LISTS];
+            let mut model: [VecDeque<u32>; LISTS] = Default::default();
+            for op in ops {
+                let owner = |slot: u32, model: &[VecDeque<u32>; LISTS]| {
+                    model.iter().position(|list| list.contains(&slot))
+                };
+                match op {
+                    Op::PushBack(list, slot) => {
+                        let fits = slot < SLOTS && owner(slot, &model).is_none();
+                        prop_assert_eq!(links.push_back(&mut lists[list], slot), fits);
+                        if fits {
+                            model[list].push_back(slot);
+                        }
+                    }
+                    Op::PushFront(list, slot) => {
+                        let fits = slot < SLOTS && owner(slot, &model).is_none();
+                        prop_assert_eq!(links.push_front(&mut lists[list], slot), fits);
+                        if fits {
+                            model[list].push_front(slot);
+                        }
+                    }
+                    Op::Remove(slot) => {
+                        let list = owner(slot, &model);
+                        let removed = links.remove(&mut lists[list.unwrap_or(0)], slot);
+                        prop_assert_eq!(removed, list.is_some());
+                        if let Some(list) = list {
+                            model[list].retain(|other| *other != slot);
+                        }
+                    }
+                    Op::PopFront(list) => {
+                        prop_assert_eq!(links.pop_front(&mut lists[list]), model[list].pop_front());
+                    }
+                }
+                for (list, model) in lists.iter().zip(&model) {
+                    prop_assert_eq!(list.front(), model.front().copied());
+                    prop_assert_eq!(list.back(), model.back().copied());
+                    prop_assert_eq!(list.len() as usize, model.len());
+                    prop_assert_eq!(list.is_empty(), model.is_empty());
+                    let walked = core::iter::successors(list.front(), |slot| links.next(*slot));
+                    prop_assert!(walked.take(SLOTS as usize + 1).eq(model.iter().copied()));
+                }
+                for slot in 0..SLOTS + 2 {
+                    prop_assert_eq!(links.contains(slot), owner(slot, &model).is_some());
+                }
+            }
+        }
+    }
+}

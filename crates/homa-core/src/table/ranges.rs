@@ -291,3 +291,140 @@ impl Ranges {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(non_snake_case, reason = "test names are function__case")]
+#[allow(clippy::unwrap_used, reason = "tests must be able to fail")]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    const BYTES: u32 = 48;
+    const LISTS: usize = 2;
+
+    type Bitmap = [bool; BYTES as usize];
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Insert(usize, Range<u32>, u32),
+        Remove(usize, Range<u32>, u32),
+        Clear(usize),
+    }
+
+    fn range() -> impl Strategy<Value = Range<u32>> {
+        // Sometimes empty, sometimes inverted.
+        prop_oneof![
+            3 => (0..BYTES, 0u32..8).prop_map(|(start, len)| start..(start + len).min(BYTES)),
+            1 => (0..BYTES, 0..=BYTES).prop_map(|(start, end)| start..end),
+        ]
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        let limit = || prop_oneof![3 => Just(u32::MAX), 1 => 0u32..6];
+        prop_oneof![
+            6 => (0..LISTS, range(), limit()).prop_map(|(list, range, limit)| Op::Insert(list, range, limit)),
+            4 => (0..LISTS, range(), limit()).prop_map(|(list, range, limit)| Op::Remove(list, range, limit)),
+            1 => (0..LISTS).prop_map(Op::Clear),
+        ]
+    }
+
+    fn runs(bitmap: &Bitmap) -> Vec<Range<u32>> {
+        let mut runs: Vec<Range<u32>> = Vec::new();
+        for (at, _) in (0u32..).zip(bitmap).filter(|(_, set)| **set) {
+            match runs.last_mut() {
+                Some(last) if last.end == at => last.end += 1,
+                _ => runs.push(at..at + 1),
+            }
+        }
+        runs
+    }
+
+    fn marked(bitmap: &Bitmap, range: &Range<u32>) -> u32 {
+        range.clone().filter(|at| bitmap[*at as usize]).count() as u32
+    }
+
+    proptest! {
+        #[test]
+        fn ranges__agree_with_bitmaps(
+            capacity in 0u32..10,
+            ops in prop::collection::vec(op(), 0..200),
+            probe in range(),
+        ) {
+            let mut ranges = Ranges::with_capacity(capacity);
+            let storage = ranges.nodes.capacity();
+            let mut lists = [RangeList::default(); LISTS];
+            let mut model = [[false; BYTES as usize]; LISTS];
+            for op in ops {
+                let free = ranges.free();
+                // Full exactly if one more range is needed than allowed.
+                let lacks = |old: &Bitmap, new: &Bitmap, limit: u32| {
+                    let (old, new) = (runs(old).len() as u32, runs(new).len() as u32);
+                    new > old && (old >= limit || free == 0)
+                };
+                match op {
+                    Op::Insert(list, range, limit) => {
+                        let mut after = model[list];
+                        range.clone().for_each(|at| after[at as usize] = true);
+                        let result = ranges.insert(&mut lists[list], range, limit);
+                        if lacks(&model[list], &after, limit) {
+                            prop_assert_eq!(result, Err(Full));
+                        } else {
+                            prop_assert_eq!(result, Ok(()));
+                            model[list] = after;
+                        }
+                    }
+                    Op::Remove(list, range, limit) => {
+                        let mut after = model[list];
+                        range.clone().for_each(|at| after[at as usize] = false);
+                        let bytes = marked(&model[list], &range);
+                        let result = ranges.remove(&mut lists[list], range, limit);
+                        if lacks(&model[list], &after, limit) {
+                            prop_assert_eq!(result, Err(Full));
+                        } else {
+                            prop_assert_eq!(result, Ok(bytes));
+                            model[list] = after;
+                        }
+                    }
+                    Op::Clear(list) => {
+                        ranges.clear(&mut lists[list]);
+                        model[list] = [false; BYTES as usize];
+                    }
+                }
+                let mut used = 0;
+                for (list, model) in lists.iter().zip(&model) {
+                    let runs = runs(model);
+                    used += runs.len() as u32;
+                    prop_assert!(ranges.iter(list).eq(runs.iter().cloned()));
+                    prop_assert_eq!(list.len() as usize, runs.len());
+                    prop_assert_eq!(list.is_empty(), runs.is_empty());
+                    prop_assert_eq!(ranges.first(list), runs.first().cloned());
+                    prop_assert_eq!(ranges.last(list), runs.last().cloned());
+                    prop_assert_eq!(ranges.total(list), marked(model, &(0..BYTES)));
+                    prop_assert_eq!(ranges.overlap(list, &probe), marked(model, &probe));
+                    let offset = probe.start;
+                    let next = runs.iter().find(|run| run.end > offset);
+                    let next = next.map(|run| run.start.max(offset)..run.end);
+                    prop_assert_eq!(ranges.next_from(list, offset), next);
+                }
+                prop_assert_eq!(ranges.free(), capacity - used);
+            }
+            prop_assert_eq!(ranges.nodes.capacity(), storage);
+        }
+    }
+
+    #[test]
+    fn insert__reaches_the_largest_offset() {
+        let mut ranges = Ranges::with_capacity(3);
+        let mut list = RangeList::default();
+        ranges.insert(&mut list, u32::MAX - 1..u32::MAX, 8).unwrap();
+        ranges.insert(&mut list, 0..1, 8).unwrap();
+        ranges.insert(&mut list, 1..u32::MAX - 1, 8).unwrap();
+        assert_eq!(ranges.first(&list), Some(0..u32::MAX));
+        assert_eq!(ranges.total(&list), u32::MAX);
+        assert_eq!(ranges.remove(&mut list, 5..u32::MAX, 8), Ok(u32::MAX - 5));
+        assert_eq!(ranges.next_from(&list, 5), None);
+        assert_eq!(ranges.free(), 2);
+    }
+}

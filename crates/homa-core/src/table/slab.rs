@@ -183,3 +183,99 @@ impl<T> Slab<T> {
             })
     }
 }
+
+#[cfg(test)]
+#[allow(non_snake_case, reason = "test names are function__case")]
+#[allow(clippy::unwrap_used, reason = "tests must be able to fail")]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    use std::collections::BTreeMap;
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Insert(u16),
+        /// The n-th handle ever given out, live or not.
+        Remove(usize),
+        Change(usize, u16),
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            any::<u16>().prop_map(Op::Insert),
+            (0usize..64).prop_map(Op::Remove),
+            (0usize..64, any::<u16>()).prop_map(|(n, value)| Op::Change(n, value)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn slab__agrees_with_a_map(capacity in 0u32..6, ops in prop::collection::vec(op(), 0..200)) {
+            let mut slab = Slab::with_capacity(capacity);
+            let storage = slab.entries.capacity();
+            let mut model: BTreeMap<u32, (Handle, u16)> = BTreeMap::new();
+            let mut given: Vec<Handle> = Vec::new();
+            for op in ops {
+                match op {
+                    Op::Insert(value) => {
+                        let inserted = slab.insert(value);
+                        prop_assert_eq!(inserted.is_err(), model.len() as u32 == capacity);
+                        if let Ok(handle) = inserted {
+                            prop_assert!(handle.index() < capacity);
+                            prop_assert!(!given.contains(&handle));
+                            prop_assert!(model.insert(handle.index(), (handle, value)).is_none());
+                            given.push(handle);
+                        }
+                    }
+                    Op::Remove(n) => if let Some(&handle) = given.get(n) {
+                        let expected = match model.get(&handle.index()) {
+                            Some(&(live, value)) if live == handle => Some(value),
+                            _ => None,
+                        };
+                        prop_assert_eq!(slab.remove(handle), expected);
+                        if expected.is_some() {
+                            model.remove(&handle.index());
+                        }
+                    },
+                    Op::Change(n, value) => if let Some(&handle) = given.get(n) {
+                        let mut live = model.values_mut().find(|(live, _)| *live == handle);
+                        prop_assert_eq!(slab.get_mut(handle).copied(), live.as_ref().map(|live| live.1));
+                        if let (Some(place), Some(live)) = (slab.get_mut(handle), live.as_mut()) {
+                            *place = value;
+                            live.1 = value;
+                        }
+                    },
+                }
+                for handle in &given {
+                    let live = model.values().find(|(live, _)| live == handle);
+                    prop_assert_eq!(slab.get(*handle), live.map(|(_, value)| value));
+                }
+                for index in 0..capacity + 2 {
+                    let live = model.get(&index);
+                    prop_assert_eq!(slab.slot(index), live.map(|(_, value)| value));
+                    prop_assert_eq!(slab.slot_mut(index).copied(), live.map(|&(_, value)| value));
+                    prop_assert_eq!(slab.handle(index), live.map(|&(handle, _)| handle));
+                }
+                prop_assert_eq!(slab.len() as usize, model.len());
+                prop_assert_eq!(slab.is_full(), slab.len() == capacity);
+                prop_assert!(slab.iter().eq(model.iter().map(|(&index, (_, value))| (index, value))));
+            }
+            prop_assert_eq!(slab.entries.capacity(), storage);
+        }
+    }
+
+    #[test]
+    fn insert__touches_only_what_was_live_at_once() {
+        let mut slab = Slab::with_capacity(1_000_000);
+        for round in 0..1000 {
+            let first = slab.insert(round).unwrap();
+            let second = slab.insert(round).unwrap();
+            assert_eq!(slab.remove(first), Some(round));
+            assert_eq!(slab.remove(second), Some(round));
+        }
+        assert_eq!(slab.entries.len(), 2);
+    }
+}
