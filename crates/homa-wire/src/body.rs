@@ -128,6 +128,11 @@ impl Body {
         }
     }
 
+    /// Whether this type may carry the capability trailer.
+    pub const fn may_have_capabilities(&self) -> bool {
+        matches!(self, Self::RpcUnknown(_) | Self::Cutoffs(..) | Self::Ack(..))
+    }
+
     /// The capability trailer, where this type may carry one.
     pub const fn capabilities(&self) -> Option<Capabilities> {
         match self {

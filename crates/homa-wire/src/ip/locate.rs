@@ -1,7 +1,7 @@
 //! Finding the Homa packet in an IP packet: raw, in UDP, or disguised as TCP.
 
 use super::{Captured, Fragment, IpError, IpHeader, PROTOCOL_TCP, PROTOCOL_UDP, Udp};
-use crate::{IP_PROTOCOL, Packet, ParseError, checksum};
+use crate::{Body, IP_PROTOCOL, MAX_HEADER_LENGTH, Packet, ParseError, checksum};
 
 /// IPv6 extension headers that are skipped in one packet. Real packets have
 /// one or two; the limit keeps the work per packet small.
@@ -13,6 +13,9 @@ const HIJACK_FLAGS: u8 = 0x06;
 const HIJACK_URGENT: [u8; 2] = [0xb9, 0x7d];
 const FLAGS_OFFSET: usize = 13;
 const URGENT_OFFSET: usize = 18;
+
+const ACK_ENTRIES_OFFSET: usize = 30;
+const ACK_ENTRY_LENGTH: usize = 10;
 
 /// How a Homa packet travels in its IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +45,27 @@ pub struct HomaBytes<'a> {
 
 impl<'a> HomaBytes<'a> {
     /// Parses the packet. A payload that the capture cut is short here;
-    /// [`HomaBytes::payload_length`] knows what it was.
+    /// [`HomaBytes::payload_length`] knows what it was. An ACK of which the
+    /// capture cut only unused entries is parsed as well.
     pub fn parse(&self) -> Result<(Packet, &'a [u8]), ParseError> {
-        Packet::parse(self.packet.bytes)
+        match Packet::parse(self.packet.bytes) {
+            Err(error) if self.packet.is_cut() => self.parse_cut_ack().ok_or(error),
+            result => result,
+        }
+    }
+
+    fn parse_cut_ack(&self) -> Option<(Packet, &'a [u8])> {
+        let mut padded = [0; MAX_HEADER_LENGTH];
+        let padded = padded.get_mut(..self.packet.length.min(MAX_HEADER_LENGTH))?;
+        padded
+            .get_mut(..self.packet.bytes.len())?
+            .copy_from_slice(self.packet.bytes);
+        let (packet, _) = Packet::parse(padded).ok()?;
+        let Body::Ack(ack, _) = packet.body else {
+            return None;
+        };
+        let used = ACK_ENTRIES_OFFSET + ack.len() * ACK_ENTRY_LENGTH;
+        (self.packet.bytes.len() >= used).then_some((packet, &[]))
     }
 
     /// Bytes that followed the header of `packet` on the wire.

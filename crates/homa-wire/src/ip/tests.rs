@@ -12,7 +12,7 @@ use etherparse::PacketBuilder;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Body, IP_PROTOCOL, Packet, SenderId};
+use crate::{Ack, AckEntry, Body, IP_PROTOCOL, Packet, SenderId};
 
 const SOURCE_V4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const DESTINATION_V4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -428,6 +428,32 @@ fn locate__what_the_capture_cut_is_still_counted() {
         assert!(payload.len() < 100);
         assert_eq!(homa.checksum_is_valid(), None);
     }
+}
+
+#[test]
+fn parse__an_ack_may_lack_unused_entries_where_the_capture_cut_it() {
+    let entry = AckEntry {
+        client_id: SenderId(8),
+        server_port: 4000,
+    };
+    let ack = Packet::new(
+        40000,
+        4000,
+        SenderId(2),
+        Body::Ack(Ack::new([entry; 2]), None),
+    );
+    let mut packet = vec![0; 80];
+    ack.emit(&mut packet).unwrap();
+    let bytes = v4(IP_PROTOCOL, &packet);
+    for length in 28..80 {
+        let result = found(&bytes[..IPV4_HEADER_LENGTH + length]).parse();
+        match length {
+            0..50 => assert!(result.is_err(), "{length}"),
+            _ => assert_eq!(result, Ok((ack, &[][..])), "{length}"),
+        }
+    }
+    // The same bytes as a whole packet are no ACK.
+    assert!(found(&v4(IP_PROTOCOL, &packet[..79])).parse().is_err());
 }
 
 #[test]
