@@ -59,6 +59,7 @@ fn initial__of_short_messages_needs_one_unscheduled_level() {
     let division = Division::initial(8, 150);
     assert_eq!(division.cutoffs, [150; 8]);
     assert_eq!(division.scheduled_levels, 7);
+    assert_eq!(Division::initial(4, 0).scheduled_levels, 3);
 }
 
 #[test]
@@ -82,6 +83,45 @@ fn divide__all_unscheduled_shares_level_0() {
     let division = divide(&histogram, 4, 10_000, MAX);
     assert_eq!(division.cutoffs, [MAX, 192, 128, 64, 0, 0, 0, 0]);
     assert_eq!(division.scheduled_levels, 1);
+}
+
+#[test]
+fn divide__targets_follow_from_the_bytes_seen() {
+    // T = U = 192,001 + 3 x 192,000; quota = 1 + T / 4 = 192,001, which class
+    // 64 just reaches. Class 128 misses the next target (384,002) by a byte.
+    let histogram = histogram(&[(3000, 64), (1, 1), (1500, 128), (1000, 192), (750, 256)]);
+    let division = divide(&histogram, 4, 10_000, MAX);
+    assert_eq!(division.cutoffs, [MAX, MAX, 192, 64, 0, 0, 0, 0]);
+    assert_eq!(division.scheduled_levels, 1);
+}
+
+#[test]
+fn divide__all_levels_share_all_bytes() {
+    // T = 44,800 + 32,000 + 30,000 = 106,800; U = 86,800. n = 2 = P: quota is
+    // half of T (53,401), not of U (43,401), since level 0 carries the rest.
+    let histogram = histogram(&[(700, 64), (50, 640), (1, 30_000)]);
+    let division = divide(&histogram, 2, 10_000, MAX);
+    assert_eq!(division.cutoffs, [MAX, 640, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn divide__rounds_the_number_of_levels() {
+    // Three short classes of 10,240 bytes each and 10,000 unscheduled bytes of
+    // a long message: U = 40,720. With a long one of 56,320, T = 87,040 and
+    // 8 U / T = 3.74: n = 4, quota 10,181. With 66,320, T = 97,040, 3.36: n =
+    // 3, quota 13,574, and the class of the long one reaches the last target.
+    let shorts = [(160, 64), (80, 128), (40, 256)];
+    let of = |length| {
+        let mut messages = shorts.to_vec();
+        messages.push((1, length));
+        divide(&histogram(&messages), 8, 10_000, MAX)
+    };
+    let four = of(56_320);
+    assert_eq!(four.cutoffs, [MAX, MAX, MAX, MAX, MAX, 256, 128, 64]);
+    assert_eq!(four.scheduled_levels, 4);
+    let three = of(66_320);
+    assert_eq!(three.cutoffs, [MAX, MAX, MAX, MAX, MAX, MAX, 66_560, 128]);
+    assert_eq!(three.scheduled_levels, 5);
 }
 
 #[test]
@@ -147,6 +187,14 @@ fn deciles__count_messages_not_bytes() {
     let histogram = histogram(&[(60, 32), (40, 992)]);
     let (short, long) = (64, 1024);
     let expected = [short, short, short, short, short, short, long, long, long];
+    assert_eq!(histogram.deciles(), expected);
+}
+
+#[test]
+fn deciles__take_note_of_a_few_bytes() {
+    let histogram = histogram(&[(1, 1), (1, 992)]);
+    let (short, long) = (64, 1024);
+    let expected = [short, short, short, short, short, long, long, long, long];
     assert_eq!(histogram.deciles(), expected);
 }
 
@@ -222,6 +270,7 @@ fn revise__says_nothing_when_the_same_division_follows() {
 fn record__of_absurd_amounts_does_not_overflow() {
     let mut histogram = Histogram::new(u32::MAX);
     (0..1 << 25).for_each(|_| histogram.record(u32::MAX));
+    assert!((1 << 56..(1 << 56) + (1 << 32)).contains(&histogram.total_bytes()));
     let division = divide(&histogram, 8, u32::MAX, u32::MAX);
     assert_eq!(division.scheduled_levels, 7);
 }

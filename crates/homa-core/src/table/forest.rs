@@ -68,7 +68,7 @@ impl<K: Ord + Copy + Default> Forest<K> {
             let keeps_place = if key < node.key {
                 tree.root == this
             } else {
-                node.child.is_none() && tree.root != this || key == node.key
+                node.child.is_none() || key == node.key
             };
             if keeps_place {
                 node.key = key;

@@ -22,6 +22,12 @@ pub(crate) struct RangeList {
 }
 
 impl RangeList {
+    /// No byte.
+    pub(crate) const EMPTY: Self = Self {
+        first: None,
+        len: 0,
+    };
+
     /// How many ranges (not bytes) the set consists of.
     pub(crate) fn len(&self) -> u32 {
         self.len
