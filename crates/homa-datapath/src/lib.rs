@@ -27,7 +27,11 @@ mod datapath;
 mod error;
 mod path;
 mod receive_batch;
+mod route;
 mod send_batch;
+mod socket;
+
+pub mod udp;
 
 pub use counters::Counters;
 pub use datapath::{Blocked, Datapath, Kind, SendOutcome};
@@ -35,6 +39,7 @@ pub use error::{BindError, NetworkError, NetworkErrorKind};
 pub use path::Path;
 pub use receive_batch::{BatchFull, Meta, ReceiveBatch};
 pub use send_batch::{Outgoing, SendBatch};
+pub use udp::{Offload, Udp, UdpOptions};
 
 /// Longest Homa packet that any datapath carries, and the most bytes of one
 /// super-packet. The kernel takes 65,507 bytes in one UDP send over IPv4; the

@@ -1,0 +1,123 @@
+//! What the error of a send or receive call means for the packets.
+//!
+//! A socket keeps the last ICMP error and returns it from the next call,
+//! whatever that call was about. So an error says nothing about a packet until
+//! it comes twice in a row for the same one; an ICMP error is given once.
+
+use std::io;
+
+use super::error_number;
+
+/// What an error means if it is not an old one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// A signal came.
+    Interrupted,
+    /// The socket's buffer is full, or empty.
+    WouldBlock,
+    /// The kernel or device has no room.
+    NoBuffers,
+    /// Only ever an old one: an unconnected socket's call cannot fail so.
+    Pending,
+    /// The packet is too long.
+    TooBig,
+    /// The kernel or device cannot segment; only of super-packets.
+    NoSegmentation,
+    /// Not clear whether segmentation or the address is at fault; only of
+    /// super-packets.
+    MaybeSegmentation,
+    /// No way to the peer.
+    Unreachable,
+    /// A local rule is against it.
+    Forbidden,
+    /// An address that cannot be used so.
+    BadAddress,
+    /// Anything else.
+    Other,
+}
+
+/// Whether the first message of a failed call was a super-packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    Packet,
+    SuperPacket,
+}
+
+impl Trouble {
+    pub(crate) fn of(error: &io::Error, load: Load) -> Self {
+        match (error_number(error), load) {
+            (libc::EINTR, _) => Self::Interrupted,
+            (libc::EAGAIN, _) => Self::WouldBlock,
+            (libc::ENOBUFS | libc::ENOMEM, _) => Self::NoBuffers,
+            (libc::ECONNREFUSED | libc::ECONNRESET | libc::EPROTO | libc::ENOPROTOOPT, _) => {
+                Self::Pending
+            }
+            (libc::EMSGSIZE, _) => Self::TooBig,
+            (libc::EIO | libc::EOPNOTSUPP, Load::SuperPacket) => Self::NoSegmentation,
+            (libc::EINVAL, Load::SuperPacket) => Self::MaybeSegmentation,
+            (
+                libc::ENETUNREACH
+                | libc::EHOSTUNREACH
+                | libc::ENETDOWN
+                | libc::EHOSTDOWN
+                | libc::ENONET,
+                _,
+            ) => Self::Unreachable,
+            (libc::EPERM | libc::EACCES, _) => Self::Forbidden,
+            (
+                libc::EADDRNOTAVAIL
+                | libc::EINVAL
+                | libc::EAFNOSUPPORT
+                | libc::ENODEV
+                | libc::ENXIO,
+                _,
+            ) => Self::BadAddress,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether a receive call can fail so because of an earlier packet.
+    pub(crate) fn is_about_earlier_packet(self) -> bool {
+        matches!(
+            self,
+            Self::Pending | Self::TooBig | Self::Unreachable | Self::Forbidden
+        )
+    }
+}
+
+#[cfg(test)]
+#[allow(non_snake_case, reason = "test names are function__case")]
+mod tests {
+    use super::*;
+
+    fn of(number: i32, load: Load) -> Trouble {
+        Trouble::of(&io::Error::from_raw_os_error(number), load)
+    }
+
+    #[test]
+    fn of__einval_blames_the_address_only_of_single_packets() {
+        assert_eq!(
+            of(libc::EINVAL, Load::SuperPacket),
+            Trouble::MaybeSegmentation
+        );
+        assert_eq!(of(libc::EINVAL, Load::Packet), Trouble::BadAddress);
+        assert_eq!(of(libc::EIO, Load::SuperPacket), Trouble::NoSegmentation);
+        assert_eq!(of(libc::EIO, Load::Packet), Trouble::Other);
+    }
+
+    #[test]
+    fn of__icmp_results_are_about_earlier_packets() {
+        for number in [
+            libc::ECONNREFUSED,
+            libc::EHOSTUNREACH,
+            libc::ENETUNREACH,
+            libc::EMSGSIZE,
+            libc::EACCES,
+            libc::EPROTO,
+            libc::ENOPROTOOPT,
+        ] {
+            assert!(of(number, Load::Packet).is_about_earlier_packet());
+        }
+        assert!(!of(libc::EBADF, Load::Packet).is_about_earlier_packet());
+    }
+}
