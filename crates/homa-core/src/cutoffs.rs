@@ -62,6 +62,15 @@ impl Division {
         Self::from_bounds(levels, bounds, max_message)
     }
 
+    /// Cutoffs that somebody insists on; levels that do not exist are cleared.
+    pub(crate) fn fixed(mut cutoffs: [u32; MAX_LEVELS], levels: u8, max_message: u32) -> Self {
+        let levels = clamp_levels(levels);
+        for cutoff in cutoffs.iter_mut().skip(levels) {
+            *cutoff = 0;
+        }
+        Self::from_cutoffs(cutoffs, levels, max_message)
+    }
+
     /// `bounds` for the highest levels, everything else without a bound.
     fn from_bounds(levels: usize, bounds: &[u32], max_message: u32) -> Self {
         let mut cutoffs = [0; MAX_LEVELS];

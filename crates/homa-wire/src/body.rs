@@ -130,7 +130,10 @@ impl Body {
 
     /// Whether this type may carry the capability trailer.
     pub const fn may_have_capabilities(&self) -> bool {
-        matches!(self, Self::RpcUnknown(_) | Self::Cutoffs(..) | Self::Ack(..))
+        matches!(
+            self,
+            Self::RpcUnknown(_) | Self::Cutoffs(..) | Self::Ack(..)
+        )
     }
 
     /// The capability trailer, where this type may carry one.

@@ -31,11 +31,11 @@ pub mod checksum;
 pub mod ip;
 
 pub use body::{
-    AbortCode, Ack, AckEntry, Body, Capabilities, Cutoffs, Data, Features, Grant, PacketType,
-    Resend, MAX_ACKS, PRIORITIES,
+    AbortCode, Ack, AckEntry, Body, Capabilities, Cutoffs, Data, Features, Grant, MAX_ACKS,
+    PRIORITIES, PacketType, Resend,
 };
 pub use id::{RpcId, SenderId};
-pub use packet::{Packet, ParseError, TcpFields, MAX_HEADER_LENGTH};
+pub use packet::{MAX_HEADER_LENGTH, Packet, ParseError, TcpFields};
 
 /// IP protocol number of Homa (IANA).
 pub const IP_PROTOCOL: u8 = 146;

@@ -6,10 +6,10 @@ use core::fmt;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::body::{
-    AbortCode, Ack, AckEntry, Body, Capabilities, Cutoffs, Data, Features, Grant, PacketType,
-    Resend, MAX_ACKS,
+    AbortCode, Ack, AckEntry, Body, Capabilities, Cutoffs, Data, Features, Grant, MAX_ACKS,
+    PacketType, Resend,
 };
-use crate::{layout, SenderId};
+use crate::{SenderId, layout};
 
 /// The longest header any packet has: an ACK with the capability trailer.
 pub const MAX_HEADER_LENGTH: usize = 28 + 52 + 16;
@@ -88,7 +88,10 @@ impl fmt::Display for ParseError {
             Self::Short { length } => {
                 write!(f, "{length} bytes are shorter than the common header (28)")
             }
-            Self::ShortForType { packet_type, length } => {
+            Self::ShortForType {
+                packet_type,
+                length,
+            } => {
                 write!(f, "{length} bytes are too short for {}", packet_type.name())
             }
             Self::UnknownType(value) => write!(f, "unknown packet type {value:#04x}"),
@@ -107,18 +110,27 @@ impl Packet {
         body: Body,
     ) -> Self {
         let tcp = TcpFields::of(body.packet_type());
-        Self { source_port, destination_port, sender_id, tcp, body }
+        Self {
+            source_port,
+            destination_port,
+            sender_id,
+            tcp,
+            body,
+        }
     }
 
     /// Parses a packet; for DATA the second value is the payload, otherwise it
     /// is whatever trails the header and is of no meaning.
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), ParseError> {
         let length = bytes.len();
-        let (common, rest) = layout::Common::ref_from_prefix(bytes)
-            .map_err(|_| ParseError::Short { length })?;
+        let (common, rest) =
+            layout::Common::ref_from_prefix(bytes).map_err(|_| ParseError::Short { length })?;
         let packet_type = PacketType::from_wire(common.packet_type)
             .ok_or(ParseError::UnknownType(common.packet_type))?;
-        let short = ParseError::ShortForType { packet_type, length };
+        let short = ParseError::ShortForType {
+            packet_type,
+            length,
+        };
         let (body, rest) = match packet_type {
             PacketType::Data => {
                 let (view, rest) = split::<layout::Data>(rest, short)?;
@@ -126,7 +138,10 @@ impl Packet {
             }
             PacketType::Grant => {
                 let (view, rest) = split::<layout::Grant>(rest, short)?;
-                let grant = Grant { offset: view.offset.get(), priority: view.priority.min(7) };
+                let grant = Grant {
+                    offset: view.offset.get(),
+                    priority: view.priority.min(7),
+                };
                 (Body::Grant(grant), rest)
             }
             PacketType::Resend => {
@@ -177,8 +192,13 @@ impl Packet {
 
     /// Bytes that [`Packet::emit`] writes; the payload of DATA comes after.
     pub const fn header_length(&self) -> usize {
-        let trailer = if self.body.capabilities().is_some() { size_of::<layout::Trailer>() } else { 0 };
-        size_of::<layout::Common>() + trailer
+        let trailer = if self.body.capabilities().is_some() {
+            size_of::<layout::Trailer>()
+        } else {
+            0
+        };
+        size_of::<layout::Common>()
+            + trailer
             + match self.body {
                 Body::Data(_) => size_of::<layout::Data>(),
                 Body::Grant(_) => size_of::<layout::Grant>(),
@@ -216,9 +236,13 @@ impl Packet {
         let rest = put(&common, header)?;
         let rest = match &self.body {
             Body::Data(data) => put(&data_view(data), rest)?,
-            Body::Grant(grant) => {
-                put(&layout::Grant { offset: grant.offset.into(), priority: grant.priority }, rest)?
-            }
+            Body::Grant(grant) => put(
+                &layout::Grant {
+                    offset: grant.offset.into(),
+                    priority: grant.priority,
+                },
+                rest,
+            )?,
             Body::Resend(resend) => {
                 let view = layout::Resend {
                     offset: resend.offset.into(),
@@ -235,7 +259,12 @@ impl Packet {
                 put(&view, rest)?
             }
             Body::Ack(ack, _) => put(&ack_view(ack), rest)?,
-            Body::Abort(code) => put(&layout::Abort { code: code.to_wire() }, rest)?,
+            Body::Abort(code) => put(
+                &layout::Abort {
+                    code: code.to_wire(),
+                },
+                rest,
+            )?,
             Body::RpcUnknown(_) | Body::Busy | Body::Freeze | Body::NeedAck => rest,
         };
         if let Some(capabilities) = self.body.capabilities() {
@@ -286,8 +315,9 @@ fn data_from(view: &layout::Data, sequence: u32) -> Data {
 }
 
 fn data_view(data: &Data) -> layout::Data {
-    let (ack_client_id, ack_server_port) =
-        data.ack.map_or((0, 0), |ack| (ack.client_id.0, ack.server_port));
+    let (ack_client_id, ack_server_port) = data
+        .ack
+        .map_or((0, 0), |ack| (ack.client_id.0, ack.server_port));
     layout::Data {
         message_length: data.message_length.into(),
         incoming: data.incoming.into(),
@@ -311,8 +341,14 @@ fn ack_from(view: &layout::Ack) -> Ack {
 }
 
 fn ack_view(ack: &Ack) -> layout::Ack {
-    let empty = layout::AckEntry { client_id: 0.into(), server_port: 0.into() };
-    let mut view = layout::Ack { count: (ack.len() as u16).into(), entries: [empty; MAX_ACKS] };
+    let empty = layout::AckEntry {
+        client_id: 0.into(),
+        server_port: 0.into(),
+    };
+    let mut view = layout::Ack {
+        count: (ack.len() as u16).into(),
+        entries: [empty; MAX_ACKS],
+    };
     for (slot, entry) in view.entries.iter_mut().zip(ack.entries()) {
         *slot = layout::AckEntry {
             client_id: entry.client_id.0.into(),

@@ -35,7 +35,7 @@ pub(crate) use heap::Heap;
 pub(crate) use index::{Index, Seed};
 pub(crate) use list::{Links, List};
 pub(crate) use ranges::{RangeList, Ranges};
-pub use slab::Handle;
+pub(crate) use slab::Handle;
 pub(crate) use slab::Slab;
 
 use core::num::NonZeroU32;

@@ -14,19 +14,19 @@ use alloc::vec::Vec;
 /// Names one entry of a table: its slot and how often the slot was given out
 /// before. A handle kept after its entry was removed finds nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Handle {
+pub(crate) struct Handle {
     index: u32,
     generation: u32,
 }
 
 impl Handle {
     /// The slot, below the capacity of the table.
-    pub fn index(self) -> u32 {
+    pub(crate) fn index(self) -> u32 {
         self.index
     }
 
     /// Which use of the slot this is; it wraps after 2^32 uses.
-    pub fn generation(self) -> u32 {
+    pub(crate) fn generation(self) -> u32 {
         self.generation
     }
 }

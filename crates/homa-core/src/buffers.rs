@@ -1,0 +1,175 @@
+//! Memory for incoming messages (`docs/protocol.md` §5, §17).
+//!
+//! Charged as bytes arrive, never by the announced length. When it runs out,
+//! a message waits: it gets no grants, its DATA is dropped, its timers rest.
+//! When space returns, the shortest waiting message goes on. One message at a
+//! time may use the reserve, which is as large as the longest message, so some
+//! message always completes; a peer may hold at most twice what is still free.
+
+use crate::config::Settings;
+use crate::endpoint::Endpoint;
+use crate::incoming::Memory;
+use crate::mechanism::Mechanisms;
+use crate::table::Heap;
+use crate::time::Time;
+
+/// A peer may hold this many times what is still free.
+const PEER_SHARE: u64 = 2;
+
+pub(crate) struct Buffers {
+    used: u64,
+    limit: u64,
+    reserve: u64,
+    /// The message that may use the reserve.
+    favoured: Option<u32>,
+    /// Messages without memory: shortest first, then oldest.
+    waiting: Heap<(u32, u64)>,
+    /// Space has come back since the waiting were looked at.
+    returned: Returned,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Returned {
+    Nothing,
+    Space,
+}
+
+impl Buffers {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let keep = settings.mechanisms.has(Mechanisms::BUFFER_RESERVE);
+        Self {
+            used: 0,
+            limit: settings.buffer_bytes,
+            reserve: if keep {
+                settings.buffer_reserve_bytes
+            } else {
+                0
+            },
+            favoured: None,
+            waiting: Heap::with_capacity(settings.max_rpcs),
+            returned: Returned::Nothing,
+        }
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    pub(crate) fn waiting(&self) -> u32 {
+        self.waiting.len()
+    }
+
+    /// Bytes that all messages but the favoured one may still take.
+    fn free(&self) -> u64 {
+        self.limit
+            .saturating_sub(self.reserve)
+            .saturating_sub(self.used)
+    }
+}
+
+impl Endpoint {
+    /// Charges bytes that have arrived; `false` means that there is no room
+    /// and that the message now waits.
+    pub(crate) fn charge_memory(&mut self, slot: u32, bytes: u32) -> bool {
+        if !self.uses(Mechanisms::BUFFER_LIMIT) {
+            return true;
+        }
+        let Some(rpc) = self.rpcs.slot_mut(slot) else {
+            return false;
+        };
+        let (length, age, owner) = (rpc.incoming.length, rpc.age, rpc.peer);
+        if !self.has_room(slot, owner, u64::from(bytes)) {
+            if let Some(rpc) = self.rpcs.slot_mut(slot) {
+                rpc.incoming.memory = Memory::Awaited;
+            }
+            self.stop_granting(slot);
+            self.buffers.waiting.set(slot, (length, age));
+            self.counters.buffer_waits += 1;
+            return false;
+        }
+        self.buffers.used += u64::from(bytes);
+        if let Some(rpc) = self.rpcs.slot_mut(slot) {
+            rpc.incoming.charged += bytes;
+        }
+        if let Some(peer) = self.peers.slot_mut(owner) {
+            peer.buffer_bytes += u64::from(bytes);
+        }
+        true
+    }
+
+    /// Whether a message may take `bytes` more. The first that finds nothing
+    /// left but the reserve becomes the favoured one.
+    fn has_room(&mut self, slot: u32, owner: u32, bytes: u64) -> bool {
+        let held = self.peers.slot(owner).map_or(0, |peer| peer.buffer_bytes);
+        let free = self.buffers.free();
+        let fair = !self.uses(Mechanisms::BUFFER_SHARE) || held + bytes <= free * PEER_SHARE;
+        if bytes <= free && fair {
+            return true;
+        }
+        let fits = self.buffers.used + bytes <= self.buffers.limit;
+        if self.buffers.reserve == 0 || !fits {
+            return false;
+        }
+        if self.buffers.favoured.is_none() {
+            self.buffers.favoured = Some(slot);
+            self.counters.buffer_reserve_used += 1;
+        }
+        self.buffers.favoured == Some(slot)
+    }
+
+    /// Takes back a charge for bytes that could not be placed after all.
+    pub(crate) fn uncharge_memory(&mut self, slot: u32, bytes: u32) {
+        let Some(rpc) = self.rpcs.slot_mut(slot) else {
+            return;
+        };
+        let bytes = bytes.min(rpc.incoming.charged);
+        rpc.incoming.charged -= bytes;
+        let owner = rpc.peer;
+        self.buffers.used = self.buffers.used.saturating_sub(u64::from(bytes));
+        if let Some(peer) = self.peers.slot_mut(owner) {
+            peer.buffer_bytes = peer.buffer_bytes.saturating_sub(u64::from(bytes));
+        }
+    }
+
+    /// The message is gone or with the application.
+    pub(crate) fn release_memory(&mut self, slot: u32) {
+        let charged = self.rpcs.slot(slot).map_or(0, |rpc| rpc.incoming.charged);
+        self.buffers.waiting.remove(slot);
+        self.uncharge_memory(slot, charged);
+        if self.buffers.favoured == Some(slot) {
+            self.buffers.favoured = None;
+        }
+        if charged > 0 {
+            self.buffers.returned = Returned::Space;
+        }
+    }
+
+    /// Lets waiting messages go on that fit into what has come back.
+    pub(crate) fn wake_waiting_for_memory(&mut self, now: Time) {
+        if self.buffers.returned == Returned::Nothing {
+            return;
+        }
+        self.buffers.returned = Returned::Nothing;
+        while let Some((slot, _)) = self.buffers.waiting.peek() {
+            let Some(rpc) = self.rpcs.slot(slot) else {
+                self.buffers.waiting.remove(slot);
+                continue;
+            };
+            let missing = rpc.incoming.length - rpc.incoming.received;
+            let owner = rpc.peer;
+            let wanted = missing.min(self.settings.unscheduled_bytes);
+            if !self.has_room(slot, owner, u64::from(wanted)) {
+                return;
+            }
+            self.buffers.waiting.remove(slot);
+            if let Some(rpc) = self.rpcs.slot_mut(slot) {
+                rpc.incoming.memory = Memory::Available;
+                rpc.silence.heard(now);
+                rpc.silence.priority = self.settings.second_priority();
+            }
+            self.start_granting(now, slot);
+            self.ask(now, slot);
+            self.arm(slot, now + self.settings.resend_ns);
+        }
+    }
+}

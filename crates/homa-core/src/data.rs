@@ -1,0 +1,241 @@
+//! DATA arrives (`docs/protocol.md` §3, §4, §11): checks before anything
+//! changes, then the RPC, the memory, the place of the bytes, and what follows
+//! for grants, cutoffs and acks.
+
+use homa_wire::{AbortCode, Ack, Body, Data, Packet};
+
+use crate::counters::DropReason;
+use crate::endpoint::{Endpoint, NewRpc, Placement, Verdict};
+use crate::incoming::Memory;
+use crate::mechanism::Mechanisms;
+use crate::rpc::{Kind, Notice, Phase, RpcHandle};
+use crate::time::Time;
+use crate::tombstone::Epitaph;
+
+impl Endpoint {
+    pub(crate) fn data(
+        &mut self,
+        now: Time,
+        from: u32,
+        rpc: Option<u32>,
+        packet: &Packet,
+        data: &Data,
+        payload_length: u32,
+    ) -> Result<Verdict, DropReason> {
+        let offset = data.offset();
+        let end = offset
+            .checked_add(payload_length)
+            .ok_or(DropReason::PastEnd)?;
+        if data.message_length == 0 {
+            return Err(DropReason::LengthZero);
+        }
+        if end > data.message_length {
+            return Err(DropReason::PastEnd);
+        }
+        if let Some(entry) = data.ack {
+            self.acknowledge(now, from, entry);
+        }
+        if data.message_length > self.settings.max_message_bytes {
+            self.abort_unknown(from, packet, AbortCode::TooLarge);
+            return Err(DropReason::LengthTooLong);
+        }
+        let slot = match rpc {
+            Some(slot) => slot,
+            None if packet.sender_id.from_client() => self.new_request(now, from, packet, data)?,
+            None => {
+                self.disown(now, from, packet);
+                return Err(DropReason::UnknownRpc);
+            }
+        };
+        self.begin(now, slot, data)?;
+        self.check_cutoff_version(now, from, packet, data.cutoff_version);
+        if payload_length == 0 {
+            return Ok(Verdict::Control);
+        }
+        self.receive(slot, data, offset..end)
+    }
+
+    /// A request whose first packet this is, or the reason why it is none.
+    fn new_request(
+        &mut self,
+        now: Time,
+        from: u32,
+        packet: &Packet,
+        data: &Data,
+    ) -> Result<u32, DropReason> {
+        let id = packet.sender_id.to_local();
+        if !self.serves(packet.destination_port) {
+            self.abort_unknown(from, packet, AbortCode::PortClosed);
+            return Err(DropReason::PortClosed);
+        }
+        if let Some(epitaph) = self.epitaph(now, from, packet) {
+            self.counters.duplicates_suppressed += 1;
+            self.recall(from, packet, epitaph);
+            return Err(DropReason::Executed);
+        }
+        if self.is_below_floor(now, from, id) {
+            self.counters.stale_refused += 1;
+            self.abort_unknown(from, packet, AbortCode::Stale);
+            return Err(DropReason::Stale);
+        }
+        self.check_share(from)?;
+        let new = NewRpc {
+            id,
+            peer: from,
+            local_port: packet.destination_port,
+            remote_port: packet.source_port,
+            kind: if data.one_way {
+                Kind::OneWay
+            } else {
+                Kind::Call
+            },
+        };
+        let slot = self.create(now, &new).ok_or(DropReason::TableFull)?;
+        // The index has room for every RPC that the table has room for.
+        let _ = self.index.insert(self.hash(from, id), slot);
+        Ok(slot)
+    }
+
+    /// Server RPCs leave a quarter of the table to our own calls, and one peer
+    /// gets at most as many as are still free.
+    fn check_share(&self, from: u32) -> Result<(), DropReason> {
+        let limit = self.settings.max_rpcs - self.settings.max_rpcs / 4;
+        let free = limit.saturating_sub(self.server_rpcs);
+        let used = self.peers.slot(from).map_or(0, |peer| peer.server_rpcs);
+        let shared = self.uses(Mechanisms::RPC_SHARE);
+        if free == 0 || (shared && used > free) {
+            Err(DropReason::TableFull)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Brings the RPC into the state in which it receives this message.
+    fn begin(&mut self, now: Time, slot: u32, data: &Data) -> Result<(), DropReason> {
+        let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
+        match rpc.phase {
+            Phase::Outgoing if rpc.is_client() && rpc.kind == Kind::Call => {
+                rpc.phase = Phase::Incoming;
+            }
+            Phase::Incoming => {}
+            Phase::InService => return Err(DropReason::Duplicate),
+            Phase::Outgoing | Phase::Ended => return Err(DropReason::WrongState),
+        }
+        rpc.silence.heard(now);
+        if data.response_limit_log2 != 0 && !rpc.is_client() {
+            rpc.response_limit_log2 = data.response_limit_log2;
+        }
+        if rpc.incoming.has_begun() {
+            return if rpc.incoming.length == data.message_length {
+                Ok(())
+            } else {
+                Err(DropReason::LengthChanged)
+            };
+        }
+        rpc.incoming.begin(data.message_length, data.incoming);
+        self.record_length(now, data.message_length);
+        self.start_granting(now, slot);
+        self.arm(slot, now + self.settings.resend_ns);
+        Ok(())
+    }
+
+    fn receive(
+        &mut self,
+        slot: u32,
+        data: &Data,
+        range: core::ops::Range<u32>,
+    ) -> Result<Verdict, DropReason> {
+        let handle = self.rpcs.handle(slot).ok_or(DropReason::UnknownRpc)?;
+        let message = &self.rpcs.slot(slot).ok_or(DropReason::UnknownRpc)?.incoming;
+        let new_bytes = message.new_bytes(&range, &self.ranges);
+        if new_bytes == 0 {
+            self.counters.duplicate_bytes += u64::from(range.end - range.start);
+            return Err(DropReason::Duplicate);
+        }
+        if message.memory == Memory::Awaited || !self.charge_memory(slot, new_bytes) {
+            return Err(DropReason::NoBuffer);
+        }
+        let max_holes = if self.uses(Mechanisms::HOLE_LIMIT) {
+            self.settings.max_holes
+        } else {
+            u32::MAX
+        };
+        let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
+        let first = rpc.incoming.received == 0;
+        rpc.incoming.payload_bytes = rpc.incoming.payload_bytes.max(range.end - range.start);
+        let offset = range.start;
+        let arrival = match rpc.incoming.place(range, &mut self.ranges, max_holes) {
+            Ok(arrival) => arrival,
+            Err(reason) => {
+                self.uncharge_memory(slot, new_bytes);
+                return Err(reason);
+            }
+        };
+        self.counters.received_bytes += u64::from(arrival.new_bytes);
+        self.counters.holes_opened += u64::from(arrival.opened_hole);
+        let complete = rpc.incoming.is_complete();
+        self.progressed(slot);
+        if complete {
+            self.completed(slot);
+        }
+        let placement = Placement {
+            rpc: RpcHandle(handle),
+            offset,
+            message_length: data.message_length,
+        };
+        Ok(if first {
+            Verdict::Begin(placement)
+        } else {
+            Verdict::Place(placement)
+        })
+    }
+
+    fn completed(&mut self, slot: u32) {
+        let Some(rpc) = self.rpcs.slot(slot) else {
+            return;
+        };
+        let counter = match (rpc.is_client(), rpc.kind) {
+            (true, _) => &mut self.counters.responses_received,
+            (false, Kind::Call) => &mut self.counters.requests_received,
+            (false, Kind::OneWay) => &mut self.counters.one_ways_received,
+        };
+        *counter += 1;
+        self.notify(slot, Notice::Complete);
+    }
+
+    /// Response DATA for an RPC that is over: tells the server so that it need
+    /// not keep the response, at most once per interval and peer.
+    fn disown(&mut self, now: Time, from: u32, packet: &Packet) {
+        let interval = self.settings.resend_interval_ns;
+        let Some(peer) = self.peers.slot_mut(from) else {
+            return;
+        };
+        if self.capabilities.is_none() || now < peer.unknown_due_at {
+            return;
+        }
+        peer.unknown_due_at = now + interval;
+        self.answer(from, packet, Body::RpcUnknown(self.capabilities));
+    }
+
+    /// Ends an RPC that this endpoint never had.
+    pub(crate) fn abort_unknown(&mut self, from: u32, packet: &Packet, code: AbortCode) {
+        let may = self
+            .peers
+            .slot(from)
+            .is_some_and(crate::peer::Peer::may_know_abort);
+        if may && self.capabilities.is_some() && self.uses(Mechanisms::ABORT) {
+            self.answer(from, packet, Body::Abort(code));
+        }
+    }
+
+    /// Answers a packet of an RPC that is finished and remembered.
+    pub(crate) fn recall(&mut self, from: u32, packet: &Packet, epitaph: Epitaph) {
+        match epitaph {
+            Epitaph::Silent => {}
+            Epitaph::Delivered => {
+                self.answer(from, packet, Body::Ack(Ack::default(), self.capabilities));
+            }
+            Epitaph::Aborted(code) => self.abort_unknown(from, packet, code),
+        }
+    }
+}

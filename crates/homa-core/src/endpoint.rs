@@ -1,0 +1,562 @@
+//! The protocol of one endpoint, without any I/O.
+//!
+//! Inputs are things that happened: a packet came ([`Endpoint::packet`]), time
+//! passed ([`Endpoint::timeout`]), the application wants something
+//! ([`Endpoint::request`], [`Endpoint::respond`], …). Outputs are asked for:
+//! the next packet ([`Endpoint::poll_transmit`]), the next event
+//! ([`Endpoint::poll_event`]), the time of the next timer
+//! ([`Endpoint::next_timeout`]). After any input, ask for outputs until there
+//! are none; asking late costs delay, never correctness, because nothing is
+//! queued: every output is derived from the state when it is asked for.
+//!
+//! This file owns the struct, the look-ups, and the one `match` on the packet
+//! type, whose arms are one call each. What the calls do is in the modules
+//! named after their roles. Implements the order of checks of
+//! `docs/protocol.md` §11.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use homa_wire::{Body, Capabilities, Features, Packet, RpcId};
+
+use crate::buffers::Buffers;
+use crate::config::{Extensions, Settings};
+use crate::counters::{Counters, DropReason, Gauges};
+use crate::grant::Grants;
+use crate::mechanism::Mechanisms;
+use crate::pacer::Pacer;
+use crate::peer::{Peer, PeerHandle};
+use crate::probe::Probes;
+use crate::replies::{Queued, Replies};
+use crate::rpc::{Client, Ending, Kind, Notice, Phase, Rpc, RpcHandle, Silence};
+use crate::sending::Sending;
+use crate::table::{Heap, Index, Links, List, Ranges, Seed, Slab};
+use crate::time::Time;
+use crate::tombstone::Tombstones;
+use crate::{incoming::Incoming, outgoing::Outgoing};
+
+/// What tells one life of an endpoint from another; the host draws it.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    /// First RPC id: the wall clock in nanoseconds, so that ids grow over
+    /// restarts. Made even, and at least 2.
+    pub first_id: u64,
+    /// Random, told to peers that understand it; 0 becomes 1.
+    pub instance: u64,
+    /// Random, secret: keys the hash tables.
+    pub hash_seed: u64,
+}
+
+/// What became of a received packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The first payload of a message: make room for it, then place the bytes.
+    Begin(Placement),
+    /// Further payload: place the bytes.
+    Place(Placement),
+    /// Used; there is nothing to place.
+    Control,
+    /// Not used, and counted.
+    Drop(DropReason),
+}
+
+/// Where the payload of a packet belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The RPC whose incoming message it is.
+    pub rpc: RpcHandle,
+    /// Offset in the message of the first payload byte.
+    pub offset: u32,
+    /// Bytes of the message.
+    pub message_length: u32,
+}
+
+/// The caller names a peer that is not, or no longer, known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownPeer;
+
+/// The Homa protocol of one endpoint. One owner, no locks: see the module.
+pub struct Endpoint {
+    pub(crate) settings: Settings,
+    pub(crate) capabilities: Option<Capabilities>,
+    pub(crate) next_id: u64,
+    pub(crate) next_age: u64,
+    pub(crate) rpcs: Slab<Rpc>,
+    pub(crate) index: Index,
+    pub(crate) seed: Seed,
+    pub(crate) peers: Slab<Peer>,
+    /// Peers, the least recently heard of first.
+    pub(crate) peer_age: List,
+    pub(crate) peer_age_links: Links,
+    /// RPCs of each peer.
+    pub(crate) member_links: Links,
+    pub(crate) ports: Box<[u64]>,
+    pub(crate) ranges: Ranges,
+    pub(crate) sending: Sending,
+    pub(crate) pacer: Pacer,
+    pub(crate) grants: Grants,
+    pub(crate) granting: crate::granting::Granting,
+    pub(crate) buffers: Buffers,
+    pub(crate) cutoffs: crate::unscheduled::OwnCutoffs,
+    pub(crate) tombstones: Tombstones,
+    pub(crate) replies: Replies,
+    pub(crate) probes: Probes,
+    /// Messages that wait to learn what their peer accepts.
+    pub(crate) held_links: Links,
+    /// When each RPC is to be looked at; an entry may be earlier than needed
+    /// and outlive its RPC, so that RPCs shorter than a timer never touch it.
+    pub(crate) timers: Heap<Time>,
+    /// RPCs with a notice for the host.
+    pub(crate) notices: List,
+    pub(crate) notice_links: Links,
+    pub(crate) server_rpcs: u32,
+    pub(crate) client_calls: u32,
+    pub(crate) counters: Counters,
+}
+
+impl Endpoint {
+    /// An endpoint with all the memory it will ever use. Pages of the tables
+    /// are touched as they are needed.
+    pub fn new(settings: Settings, identity: Identity) -> Self {
+        let seed = Seed(identity.hash_seed);
+        let max_rpcs = settings.max_rpcs;
+        let features = Features::RESPONSE_LIMIT
+            .with(Features::CHECKSUM)
+            .with(Features::LARGE_MESSAGES)
+            .with(Features::ONE_WAY)
+            .with(Features::ABORT);
+        let capabilities = (settings.extensions == Extensions::On).then(|| Capabilities {
+            version: Capabilities::VERSION,
+            features,
+            instance: identity.instance.max(1),
+        });
+        Self {
+            capabilities,
+            next_id: (identity.first_id & !1).max(2),
+            next_age: 1,
+            rpcs: Slab::with_capacity(max_rpcs),
+            index: Index::with_capacity(max_rpcs),
+            seed,
+            peers: Slab::with_capacity(settings.max_peers),
+            peer_age: List::default(),
+            peer_age_links: Links::with_capacity(settings.max_peers),
+            member_links: Links::with_capacity(max_rpcs),
+            ports: vec![0; 1024].into_boxed_slice(),
+            ranges: Ranges::with_capacity(settings.max_ranges),
+            sending: Sending::new(&settings),
+            pacer: Pacer::new(&settings),
+            grants: Grants::new(&settings),
+            granting: crate::granting::Granting::new(&settings),
+            buffers: Buffers::new(&settings),
+            cutoffs: crate::unscheduled::OwnCutoffs::new(&settings),
+            tombstones: Tombstones::new(&settings, seed),
+            replies: Replies::new(&settings),
+            probes: Probes::new(&settings),
+            held_links: Links::with_capacity(max_rpcs),
+            timers: Heap::with_capacity(max_rpcs),
+            notices: List::default(),
+            notice_links: Links::with_capacity(max_rpcs),
+            server_rpcs: 0,
+            client_calls: 0,
+            counters: Counters::default(),
+            settings,
+        }
+    }
+
+    /// The values this endpoint runs on.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.counters.clone();
+        counters.grants_displaced = self.grants.displaced;
+        counters
+    }
+
+    /// What there is right now. Costs a walk over all RPCs.
+    pub fn gauges(&self) -> Gauges {
+        let mut gauges = Gauges {
+            peers: self.peers.len(),
+            tombstones: self.tombstones.len(),
+            buffer_bytes: self.buffers.used(),
+            buffer_waiting: self.buffers.waiting(),
+            incoming_bytes: self.granting.total_incoming(),
+            managed_messages: self.grants.managed(),
+            active_messages: self.grants.active(),
+            sendable_messages: self.sending.len(),
+            ranges: self.settings.max_ranges.saturating_sub(self.ranges.free()),
+            ..Gauges::default()
+        };
+        for (_, rpc) in self.rpcs.iter() {
+            let gauge = match (rpc.phase, rpc.is_client()) {
+                (Phase::Outgoing, true) => &mut gauges.client_outgoing,
+                (Phase::Outgoing, false) => &mut gauges.server_outgoing,
+                (Phase::Incoming, true) => &mut gauges.client_incoming,
+                (Phase::Incoming, false) => &mut gauges.server_incoming,
+                (Phase::InService, _) => &mut gauges.server_in_service,
+                (Phase::Ended, _) => &mut gauges.ended,
+            };
+            *gauge += 1;
+        }
+        gauges
+    }
+
+    /// Changes the link rate that DATA is paced to.
+    pub fn set_link_rate_bps(&mut self, rate: Option<u64>) {
+        self.settings.link_rate_bps = rate;
+        self.pacer.configure(&self.settings);
+    }
+
+    /// Changes how far ahead of the NIC DATA may be sent, for instance when
+    /// the host has measured how late its timers are.
+    pub fn set_max_nic_backlog_ns(&mut self, ns: u64) {
+        self.settings.max_nic_backlog_ns = ns;
+        self.pacer.configure(&self.settings);
+    }
+
+    /// Accepts requests to a port. Port 0 is not one.
+    pub fn listen(&mut self, port: u16) {
+        if port != 0
+            && let Some(word) = self.ports.get_mut(usize::from(port >> 6))
+        {
+            *word |= 1 << (port & 63);
+        }
+    }
+
+    /// Stops accepting requests to a port; those accepted go on.
+    pub fn unlisten(&mut self, port: u16) {
+        if let Some(word) = self.ports.get_mut(usize::from(port >> 6)) {
+            *word &= !(1 << (port & 63));
+        }
+    }
+
+    pub(crate) fn serves(&self, port: u16) -> bool {
+        self.ports
+            .get(usize::from(port >> 6))
+            .is_some_and(|word| word >> (port & 63) & 1 == 1)
+    }
+
+    pub(crate) fn uses(&self, mechanism: Mechanisms) -> bool {
+        self.settings.mechanisms.has(mechanism)
+    }
+
+    /// Makes a peer known to which packets of at most `packet_bytes` can be
+    /// sent (from the Homa header on; at least 57). If the table is full, the
+    /// idle peer that has been silent longest is forgotten and named; if none
+    /// is idle, there is no room.
+    pub fn add_peer(
+        &mut self,
+        now: Time,
+        packet_bytes: u32,
+    ) -> Result<(PeerHandle, Option<PeerHandle>), NoRoom> {
+        let evicted = if self.peers.is_full() {
+            let peer = self.idle_peer(now).ok_or(NoRoom)?;
+            self.remove_peer(peer);
+            self.counters.peers_evicted += 1;
+            Some(peer)
+        } else {
+            None
+        };
+        let handle = self
+            .peers
+            .insert(Peer::new(now, packet_bytes))
+            .map_err(|_| NoRoom)?;
+        self.peer_age_links
+            .push_back(&mut self.peer_age, handle.index());
+        self.counters.peers_created += 1;
+        Ok((PeerHandle(handle), evicted))
+    }
+
+    /// Changes the longest packet for messages made from now on.
+    pub fn set_packet_bytes(&mut self, peer: PeerHandle, packet_bytes: u32) {
+        if let Some(peer) = self.peers.get_mut(peer.0) {
+            peer.packet_bytes = packet_bytes;
+        }
+    }
+
+    /// The longest silent of the idle peers, among the first few by age.
+    fn idle_peer(&mut self, now: Time) -> Option<PeerHandle> {
+        const LOOK_AT: usize = 64;
+        self.tombstones.sweep(now, &mut self.peers, LOOK_AT as u32);
+        let by_age = core::iter::successors(self.peer_age.front(), |slot| {
+            self.peer_age_links.next(*slot)
+        });
+        let slot = by_age
+            .take(LOOK_AT)
+            .find(|slot| self.peers.slot(*slot).is_some_and(Peer::is_idle))?;
+        self.peers.handle(slot).map(PeerHandle)
+    }
+
+    fn remove_peer(&mut self, peer: PeerHandle) {
+        let slot = peer.index();
+        self.tombstones.forget(slot, &mut self.peers);
+        self.probes.forget_peer(slot);
+        self.peer_age_links.remove(&mut self.peer_age, slot);
+        self.peers.remove(peer.0);
+    }
+
+    /// A packet came from `peer`, with `payload_length` bytes after its header
+    /// (0 unless it is DATA).
+    pub fn packet(
+        &mut self,
+        now: Time,
+        peer: PeerHandle,
+        packet: &Packet,
+        payload_length: u32,
+    ) -> Verdict {
+        self.counters.count_received(packet.body.packet_type());
+        let verdict = self.dispatch(now, peer, packet, payload_length);
+        match verdict {
+            Ok(verdict) => verdict,
+            Err(reason) => {
+                self.counters.count_drop(reason);
+                Verdict::Drop(reason)
+            }
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        now: Time,
+        peer: PeerHandle,
+        packet: &Packet,
+        payload_length: u32,
+    ) -> Result<Verdict, DropReason> {
+        if packet.source_port == 0 || packet.destination_port == 0 {
+            return Err(DropReason::PortZero);
+        }
+        let from = peer.index();
+        let known = self.peers.get_mut(peer.0).ok_or(DropReason::UnknownPeer)?;
+        known.last_heard = now;
+        known.unanswered = 0;
+        if self.peer_age.back() != Some(from) {
+            self.peer_age_links.remove(&mut self.peer_age, from);
+            self.peer_age_links.push_back(&mut self.peer_age, from);
+        }
+        let mut rpc = self.find(from, packet);
+        if packet.body.may_have_capabilities() {
+            self.learn(now, from, rpc, packet.body.capabilities());
+            rpc = self.find(from, packet);
+        }
+        match &packet.body {
+            Body::Data(data) => self.data(now, from, rpc, packet, data, payload_length),
+            Body::Grant(grant) => self.grant(now, rpc, *grant),
+            Body::Resend(resend) => self.resend(now, from, rpc, packet, *resend),
+            Body::RpcUnknown(_) => self.rpc_unknown(now, rpc),
+            Body::Busy => self.busy(now, rpc),
+            Body::Cutoffs(cutoffs, _) => self.cutoffs(from, *cutoffs),
+            Body::Freeze => Err(DropReason::Freeze),
+            Body::NeedAck => self.need_ack(now, from, rpc, packet),
+            Body::Ack(ack, _) => {
+                self.ack(now, from, rpc, packet, *ack);
+                Ok(Verdict::Control)
+            }
+            Body::Abort(code) => self.aborted(now, rpc, *code),
+        }
+    }
+
+    /// The RPC that a packet from `peer` belongs to: peer, ports and id must
+    /// all be right.
+    fn find(&self, peer: u32, packet: &Packet) -> Option<u32> {
+        let id = packet.sender_id.to_local();
+        let (client_port, server_port) = if id.is_client() {
+            (packet.destination_port, packet.source_port)
+        } else {
+            (packet.source_port, packet.destination_port)
+        };
+        self.lookup(peer, id, |rpc| {
+            rpc.client_port() == client_port && rpc.server_port() == server_port
+        })
+    }
+
+    /// The RPC with this peer and id that `matches`. Acks do not name the
+    /// client's port, so it is not part of the hash.
+    pub(crate) fn lookup(
+        &self,
+        peer: u32,
+        id: RpcId,
+        matches: impl Fn(&Rpc) -> bool,
+    ) -> Option<u32> {
+        self.index.find(self.hash(peer, id), |slot| {
+            self.rpcs
+                .slot(slot)
+                .is_some_and(|rpc| rpc.id == id && rpc.peer == peer && matches(rpc))
+        })
+    }
+
+    pub(crate) fn hash(&self, peer: u32, id: RpcId) -> u64 {
+        self.seed.hash(id.0, u64::from(peer))
+    }
+
+    /// Creates an RPC; it is not in the index yet.
+    pub(crate) fn create(&mut self, now: Time, new: &NewRpc) -> Option<u32> {
+        let age = self.next_age;
+        let client = new.id.is_client();
+        let handle = self
+            .rpcs
+            .insert(Rpc {
+                id: new.id,
+                peer: new.peer,
+                local_port: new.local_port,
+                remote_port: new.remote_port,
+                kind: new.kind,
+                phase: if client {
+                    Phase::Outgoing
+                } else {
+                    Phase::Incoming
+                },
+                client: Client::Waiting,
+                notice: Notice::None,
+                age,
+                outgoing: Outgoing::NONE,
+                incoming: Incoming::NONE,
+                silence: Silence::starting(now),
+                response_limit_log2: 0,
+                grant_priority: None,
+            })
+            .ok()?;
+        self.next_age += 1;
+        let slot = handle.index();
+        if let Some(peer) = self.peers.slot_mut(new.peer) {
+            peer.rpcs += 1;
+            if client {
+                self.client_calls += 1;
+            } else {
+                peer.server_rpcs += 1;
+                self.server_rpcs += 1;
+            }
+            self.member_links.push_back(&mut peer.members, slot);
+        }
+        Some(slot)
+    }
+
+    /// Tells the host something about an RPC, at its next
+    /// [`Endpoint::poll_event`].
+    pub(crate) fn notify(&mut self, slot: u32, notice: Notice) {
+        if let Some(rpc) = self.rpcs.slot_mut(slot) {
+            rpc.notice = notice;
+            self.notice_links.push_back(&mut self.notices, slot);
+        }
+    }
+
+    /// Ends an RPC and keeps it only for its last event.
+    pub(crate) fn end(&mut self, slot: u32, ending: Ending) {
+        self.unlink(slot);
+        if let Some(rpc) = self.rpcs.slot_mut(slot) {
+            rpc.phase = Phase::Ended;
+        }
+        self.notify(slot, Notice::Ended(ending));
+    }
+
+    /// Ends an RPC without an event: the host knows.
+    pub(crate) fn discard(&mut self, slot: u32) {
+        self.unlink(slot);
+        self.notice_links.remove(&mut self.notices, slot);
+        if let Some(handle) = self.rpcs.handle(slot) {
+            self.rpcs.remove(handle);
+        }
+    }
+
+    /// Takes an RPC out of everything that finds it.
+    fn unlink(&mut self, slot: u32) {
+        let Some(rpc) = self.rpcs.slot_mut(slot) else {
+            return;
+        };
+        if rpc.phase == Phase::Ended {
+            return;
+        }
+        let (peer, client, id) = (rpc.peer, rpc.is_client(), rpc.id);
+        self.ranges.clear(&mut rpc.outgoing.pending);
+        self.ranges.clear(&mut rpc.outgoing.answered);
+        self.ranges.clear(&mut rpc.incoming.holes);
+        if id.0 != 0 {
+            let hash = self.hash(peer, id);
+            self.index.remove(hash, slot);
+        }
+        self.sending.remove(slot);
+        self.stop_granting(slot);
+        if let Some(known) = self.peers.slot_mut(peer) {
+            self.held_links.remove(&mut known.held, slot);
+        }
+        self.probes.forget(slot, peer, &mut self.peers);
+        if let Some(known) = self.peers.slot_mut(peer) {
+            known.rpcs = known.rpcs.saturating_sub(1);
+            if client {
+                self.client_calls = self.client_calls.saturating_sub(1);
+            } else {
+                known.server_rpcs = known.server_rpcs.saturating_sub(1);
+                self.server_rpcs = self.server_rpcs.saturating_sub(1);
+            }
+            self.member_links.remove(&mut known.members, slot);
+        }
+        self.release_memory(slot);
+    }
+
+    /// Queues a control packet that belongs to no RPC.
+    pub(crate) fn reply(&mut self, peer: u32, packet: Packet) {
+        if self.replies.push(&mut self.peers, peer, packet) == Queued::Lost {
+            self.counters.replies_dropped += 1;
+        }
+    }
+
+    /// Answers a packet with a control packet about the same RPC.
+    pub(crate) fn answer(&mut self, peer: u32, packet: &Packet, body: Body) {
+        let sender_id = packet.sender_id.to_local().to_sender();
+        let reply = Packet::new(packet.destination_port, packet.source_port, sender_id, body);
+        self.reply(peer, reply);
+    }
+
+    /// Sends a control packet about an RPC.
+    pub(crate) fn tell(&mut self, slot: u32, body: Body) {
+        let Some(rpc) = self.rpcs.slot(slot) else {
+            return;
+        };
+        let packet = Packet::new(rpc.local_port, rpc.remote_port, rpc.id.to_sender(), body);
+        self.reply(rpc.peer, packet);
+    }
+
+    /// Looks at an RPC's timers at `at` or before.
+    pub(crate) fn arm(&mut self, slot: u32, at: Time) {
+        if self.timers.key(slot).is_none_or(|armed| at < armed) {
+            self.timers.set(slot, at);
+        }
+    }
+
+    /// Puts a message among those that may send, or takes it out.
+    pub(crate) fn review_sending(&mut self, slot: u32) {
+        let Some(rpc) = self.rpcs.slot(slot) else {
+            return;
+        };
+        let message = &rpc.outgoing;
+        if rpc.phase != Phase::Ended && message.is_sendable() && !self.is_held(rpc) {
+            self.sending
+                .set(slot, message.length, message.remaining(), rpc.age);
+        } else {
+            self.sending.remove(slot);
+        }
+    }
+}
+
+/// What is known of an RPC when it is created.
+pub(crate) struct NewRpc {
+    /// 0 for a client, whose id comes with its first packet.
+    pub(crate) id: RpcId,
+    pub(crate) peer: u32,
+    pub(crate) local_port: u16,
+    pub(crate) remote_port: u16,
+    pub(crate) kind: Kind,
+}
+
+/// A table is full: retry when RPCs have ended or peers have gone idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRoom;
+
+impl core::fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("the table of peers is full and none is idle")
+    }
+}
+
+impl core::error::Error for NoRoom {}

@@ -1,0 +1,250 @@
+//! RESEND, RPC_UNKNOWN and BUSY arrive (`docs/protocol.md` §11, §14): what a
+//! sender sends again, and what it says when it cannot.
+
+use core::ops::Range;
+
+use homa_wire::{AbortCode, Body, Packet, Resend};
+
+use crate::counters::DropReason;
+use crate::endpoint::{Endpoint, Verdict};
+use crate::mechanism::Mechanisms;
+use crate::rpc::{Client, Ending, Notice, Phase};
+use crate::time::Time;
+use crate::tombstone::Epitaph;
+
+impl Endpoint {
+    pub(crate) fn resend(
+        &mut self,
+        now: Time,
+        from: u32,
+        rpc: Option<u32>,
+        packet: &Packet,
+        resend: Resend,
+    ) -> Result<Verdict, DropReason> {
+        let Some(slot) = rpc else {
+            return self.resend_unknown(now, from, packet);
+        };
+        let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
+        match (rpc.is_client(), rpc.phase) {
+            (_, Phase::Ended) => Err(DropReason::WrongState),
+            (false, Phase::Incoming | Phase::InService) => {
+                self.say_busy(slot);
+                Ok(Verdict::Control)
+            }
+            (server_or_client, _) => {
+                if !server_or_client {
+                    rpc.silence.since = now;
+                }
+                self.send_again(now, slot, resend)
+            }
+        }
+    }
+
+    /// A RESEND for an RPC that is not here: the server lost it, never had it,
+    /// or has finished it.
+    fn resend_unknown(
+        &mut self,
+        now: Time,
+        from: u32,
+        packet: &Packet,
+    ) -> Result<Verdict, DropReason> {
+        let id = packet.sender_id.to_local();
+        if packet.sender_id.from_client() {
+            if let Some(epitaph) = self.epitaph(now, from, packet) {
+                self.counters.duplicates_suppressed += 1;
+                self.recall(from, packet, epitaph);
+                return Ok(Verdict::Control);
+            }
+            if self.is_below_floor(now, from, id) {
+                self.counters.stale_refused += 1;
+                self.abort_unknown(from, packet, AbortCode::Stale);
+                return Ok(Verdict::Control);
+            }
+            if !self.serves(packet.destination_port) {
+                self.abort_unknown(from, packet, AbortCode::PortClosed);
+                return Err(DropReason::PortClosed);
+            }
+        }
+        if self.uses(Mechanisms::RPC_UNKNOWN) {
+            self.answer(from, packet, Body::RpcUnknown(self.capabilities));
+        }
+        Ok(Verdict::Control)
+    }
+
+    /// The answer of a message's sender to a RESEND.
+    fn send_again(&mut self, now: Time, slot: u32, resend: Resend) -> Result<Verdict, DropReason> {
+        let highest = self.settings.control_priority();
+        let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
+        let message = &mut rpc.outgoing;
+        if resend.offset >= message.length {
+            return Err(DropReason::PastEnd);
+        }
+        let sent = message.next;
+        let end = match resend.length {
+            Some(length) => resend.offset.saturating_add(length).min(message.length),
+            None => sent,
+        };
+        message.resend_priority = resend.priority.min(highest);
+        if end > message.granted && self.settings.mechanisms.has(Mechanisms::IMPLICIT_GRANT) {
+            // The grant was lost; asking for the bytes is as good.
+            message.granted = end;
+            self.counters.implicit_grants += 1;
+        }
+        if resend.offset < sent {
+            self.queue_again(now, slot, resend.offset..end.min(sent))?;
+        } else {
+            self.say_busy(slot);
+        }
+        self.review_sending(slot);
+        Ok(Verdict::Control)
+    }
+
+    /// Marks a range to be sent again, except what was within this interval.
+    fn queue_again(&mut self, now: Time, slot: u32, range: Range<u32>) -> Result<(), DropReason> {
+        let max = self.settings.max_holes;
+        // Half an interval: a RESEND of the next one may come a little early.
+        let interval = self.settings.resend_interval_ns / 2;
+        let once = self.uses(Mechanisms::RESEND_ONCE);
+        let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
+        let message = &mut rpc.outgoing;
+        if !once || now.since(message.answered_at) >= interval {
+            self.ranges.clear(&mut message.answered);
+            message.answered_at = now;
+        }
+        let mut at = range.start;
+        let mut repeated = 0;
+        while at < range.end {
+            // Up to the next range that was sent again a moment ago.
+            let answered = self.ranges.next_from(&message.answered, at);
+            let (gap_end, skip_to) = answered.map_or((range.end, range.end), |r| {
+                (r.start.min(range.end), r.end.min(range.end))
+            });
+            if at < gap_end {
+                self.ranges
+                    .insert(&mut message.pending, at..gap_end, max)
+                    .map_err(|_| DropReason::TooManyHoles)?;
+            }
+            repeated += u64::from(skip_to > gap_end);
+            at = skip_to.max(gap_end);
+        }
+        self.counters.resends_repeated += repeated;
+        // If there is no room to remember it, it may be sent twice.
+        let _ = self.ranges.insert(&mut message.answered, range, max);
+        Ok(())
+    }
+
+    fn say_busy(&mut self, slot: u32) {
+        if self.uses(Mechanisms::BUSY) {
+            self.tell(slot, Body::Busy);
+        }
+    }
+
+    pub(crate) fn busy(&mut self, now: Time, rpc: Option<u32>) -> Result<Verdict, DropReason> {
+        let slot = rpc.ok_or(DropReason::UnknownRpc)?;
+        let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
+        match (rpc.is_client(), rpc.phase) {
+            (true, Phase::Outgoing | Phase::Incoming) | (false, Phase::Incoming) => {
+                rpc.silence.heard(now);
+                Ok(Verdict::Control)
+            }
+            (false, Phase::Outgoing) => {
+                // A client that is alive and waits for its own turn.
+                rpc.silence.since = now;
+                Ok(Verdict::Control)
+            }
+            _ => Err(DropReason::WrongState),
+        }
+    }
+
+    /// The other end does not know the RPC.
+    pub(crate) fn rpc_unknown(
+        &mut self,
+        now: Time,
+        rpc: Option<u32>,
+    ) -> Result<Verdict, DropReason> {
+        let slot = rpc.ok_or(DropReason::UnknownRpc)?;
+        let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
+        match (rpc.is_client(), rpc.phase) {
+            (true, Phase::Outgoing) => self.repeat_request(now, slot),
+            (false, Phase::Incoming) => {
+                self.counters.ended_by_unknown += 1;
+                self.end(slot, Ending::Released);
+            }
+            (false, Phase::InService) => {
+                self.counters.ended_by_unknown += 1;
+                self.client_gone(slot);
+            }
+            (false, Phase::Outgoing) => {
+                self.counters.ended_by_unknown += 1;
+                self.bury(now, slot, Epitaph::Silent);
+                self.end(slot, Ending::Released);
+            }
+            _ => return Err(DropReason::WrongState),
+        }
+        Ok(Verdict::Control)
+    }
+
+    /// Sends everything again that was sent of a request, once per interval.
+    fn repeat_request(&mut self, now: Time, slot: u32) {
+        let interval = self.settings.resend_interval_ns / 2;
+        let max = self.settings.max_holes;
+        let unknown = self.settings.second_priority();
+        let highest = self.settings.control_priority();
+        let Some(rpc) = self.rpcs.slot_mut(slot) else {
+            return;
+        };
+        let recently =
+            rpc.silence.repeated_at != Time::ZERO && now.since(rpc.silence.repeated_at) < interval;
+        if rpc.outgoing.next == 0 || recently {
+            return;
+        }
+        rpc.silence.repeated_at = now;
+        let length = rpc.outgoing.length;
+        rpc.outgoing.resend_priority = self.peers.slot(rpc.peer).map_or(unknown, |peer| {
+            peer.unscheduled_priority(length, unknown, highest)
+        });
+        let sent = 0..rpc.outgoing.next;
+        // One range over all others always fits.
+        let _ = self.ranges.insert(&mut rpc.outgoing.pending, sent, max);
+        self.counters.requests_repeated += 1;
+        self.review_sending(slot);
+    }
+
+    /// The application works for a client that is no longer there.
+    pub(crate) fn client_gone(&mut self, slot: u32) {
+        let Some(rpc) = self.rpcs.slot_mut(slot) else {
+            return;
+        };
+        if rpc.client == Client::Waiting {
+            rpc.client = Client::Gone;
+            self.notify(slot, Notice::Cancelled);
+        }
+    }
+
+    /// The other end ended the RPC with an error.
+    pub(crate) fn aborted(
+        &mut self,
+        now: Time,
+        rpc: Option<u32>,
+        code: AbortCode,
+    ) -> Result<Verdict, DropReason> {
+        let slot = rpc.ok_or(DropReason::UnknownRpc)?;
+        let rpc = self.rpcs.slot(slot).ok_or(DropReason::UnknownRpc)?;
+        if self.capabilities.is_none() || rpc.phase == Phase::Ended {
+            return Err(DropReason::WrongState);
+        }
+        match (rpc.is_client(), rpc.phase) {
+            (true, _) if rpc.incoming.is_complete() => return Err(DropReason::WrongState),
+            (true, _) => self.end(slot, Ending::Failed(crate::Failure::from_abort(code))),
+            (false, Phase::InService) => self.client_gone(slot),
+            (false, phase) => {
+                if phase == Phase::Outgoing {
+                    self.bury(now, slot, Epitaph::Silent);
+                }
+                self.end(slot, Ending::Released);
+            }
+        }
+        self.counters.ended_by_abort += 1;
+        Ok(Verdict::Control)
+    }
+}

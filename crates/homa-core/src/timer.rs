@@ -1,0 +1,217 @@
+//! What happens when nothing does (`docs/protocol.md` §7, §14, §16).
+//!
+//! Every RPC has at most one timer, set to the next time at which it could
+//! need a look. Packets do not move it: when it fires, the RPC's own times say
+//! whether something is due, and it is set again only if it may ever be. So a
+//! timer costs per expiry, not per packet and not per RPC alive.
+
+use crate::endpoint::Endpoint;
+use crate::mechanism::Mechanisms;
+use crate::rpc::{Client, Ending, Failure, Kind, Phase};
+use crate::time::Time;
+use crate::tombstone::Epitaph;
+
+/// Why the endpoint wants to be called again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimerReason {
+    /// An RPC may have been silent for too long.
+    Silence,
+    /// The NIC will have room for DATA.
+    Pacer,
+    /// The oldest incoming message gets its share.
+    FifoGrant,
+    /// Peers may be asked again.
+    ProbeShare,
+}
+
+impl Endpoint {
+    /// When the next timer fires, and why; the host then calls
+    /// [`Endpoint::timeout`] and asks for outputs. May be in the past.
+    pub fn next_timeout(&self, now: Time) -> Option<(Time, TimerReason)> {
+        [
+            self.timers.peek().map(|(_, at)| (at, TimerReason::Silence)),
+            self.sending
+                .wait_until(now, &self.pacer)
+                .map(|at| (at, TimerReason::Pacer)),
+            self.fifo_grant_at().map(|at| (at, TimerReason::FifoGrant)),
+            self.probes
+                .next_share_at()
+                .map(|at| (at, TimerReason::ProbeShare)),
+        ]
+        .into_iter()
+        .flatten()
+        .min_by_key(|(at, _)| *at)
+    }
+
+    /// Time has passed. Costs one step for each timer that fires; at most
+    /// `most` fire in one call, so that a host can bound its turn. Says
+    /// whether more are due.
+    pub fn timeout(&mut self, now: Time, most: u32) -> MoreDue {
+        self.probes.new_share(now);
+        for _ in 0..most {
+            match self.timers.peek() {
+                Some((slot, at)) if at <= now => {
+                    self.timers.pop();
+                    if let Some(next) = self.look_at(now, slot) {
+                        self.arm(slot, next);
+                    }
+                }
+                _ => return MoreDue::No,
+            }
+        }
+        MoreDue::Yes
+    }
+
+    /// The RPC's timer fired: does what is due and says when to look again.
+    fn look_at(&mut self, now: Time, slot: u32) -> Option<Time> {
+        let rpc = self.rpcs.slot(slot)?;
+        match (rpc.is_client(), rpc.phase) {
+            (_, Phase::Ended) | (false, Phase::InService) => None,
+            (false, Phase::Outgoing) => self.look_for_ack(now, slot),
+            (true, _) if self.is_held(rpc) => self.look_at_held(now, slot),
+            _ => self.look_for_data(now, slot),
+        }
+    }
+
+    /// A receiver: asks again after silence, gives up after more of it.
+    fn look_for_data(&mut self, now: Time, slot: u32) -> Option<Time> {
+        let rpc = self.rpcs.slot(slot)?;
+        if !rpc.expects() {
+            // Whoever makes it expect something sets the timer again.
+            return None;
+        }
+        let (since, probed_at) = (rpc.silence.since, rpc.silence.probed_at);
+        if let Some(ending) = self.has_timed_out(now, slot) {
+            if ending == Ending::Released {
+                self.counters.requests_discarded += 1;
+            }
+            self.end(slot, ending);
+            return None;
+        }
+        let ask_at = if probed_at > since {
+            probed_at + self.settings.resend_interval_ns
+        } else {
+            since + self.settings.resend_ns
+        };
+        if ask_at > now {
+            return Some(ask_at);
+        }
+        self.counters.resend_rounds += 1;
+        self.ask(now, slot);
+        Some(now + self.settings.resend_interval_ns)
+    }
+
+    /// Whether silence has lasted long enough and was really asked about: by
+    /// this RPC, or by others while the whole peer was silent.
+    fn has_timed_out(&mut self, now: Time, slot: u32) -> Option<Ending> {
+        let rpc = self.rpcs.slot(slot)?;
+        let timeout = self.settings.timeout_ns;
+        if !self.uses(Mechanisms::TIMEOUT) || now.since(rpc.silence.since) < timeout {
+            return None;
+        }
+        let peer = self.peers.slot(rpc.peer)?;
+        let asked = rpc.silence.unanswered >= self.settings.timeout_resends;
+        let silent = self.uses(Mechanisms::PEER_SILENCE)
+            && now.since(peer.last_heard) >= timeout
+            && peer.unanswered >= self.settings.timeout_resends;
+        if !asked && !silent {
+            return None;
+        }
+        if !asked {
+            self.counters.peer_timeouts += 1;
+        }
+        let client = rpc.is_client();
+        self.counters.timeouts += u64::from(client);
+        Some(if client {
+            Ending::Failed(Failure::Timeout)
+        } else {
+            Ending::Released
+        })
+    }
+
+    /// A server: asks for the ack less and less often, forgets the response of
+    /// a client that is presumed dead.
+    fn look_for_ack(&mut self, now: Time, slot: u32) -> Option<Time> {
+        let rpc = self.rpcs.slot(slot)?;
+        let peer = self.peers.slot(rpc.peer)?;
+        let settings = &self.settings;
+        let silent = now.since(peer.last_heard) >= settings.reclaim_ns
+            && rpc.silence.unanswered >= settings.timeout_resends;
+        let stalled = now.since(rpc.silence.since) >= settings.stall_ns;
+        if (silent || stalled) && self.uses(Mechanisms::RECLAIM) {
+            self.counters.reclaimed += 1;
+            self.bury(now, slot, Epitaph::Silent);
+            self.end(slot, Ending::Released);
+            return None;
+        }
+        if !rpc.outgoing.fully_sent() {
+            // It waits for grants. A peer that lives will send them; one that
+            // is silent as a whole is asked whether it is still there.
+            if now.since(peer.last_heard) >= settings.timeout_ns {
+                self.ask(now, slot);
+            }
+            return Some(now + self.settings.timeout_ns);
+        }
+        let wait = self.need_ack_interval(rpc.silence.unanswered);
+        let ask_at = if rpc.silence.probed_at > rpc.silence.sent_at {
+            rpc.silence.probed_at + wait
+        } else {
+            rpc.silence.sent_at + settings.request_ack_ns
+        };
+        if ask_at > now {
+            return Some(ask_at);
+        }
+        self.counters.need_acks_repeated += u64::from(rpc.silence.unanswered > 0);
+        self.ask(now, slot);
+        Some(now + wait)
+    }
+
+    fn need_ack_interval(&self, asked: u32) -> u64 {
+        let first = self.settings.request_ack_ns;
+        if !self.uses(Mechanisms::NEED_ACK_BACKOFF) {
+            return first;
+        }
+        first
+            .saturating_mul(1 << asked.min(16))
+            .min(self.settings.timeout_ns)
+    }
+
+    /// A message that waits to learn what its peer accepts: asks again.
+    fn look_at_held(&mut self, now: Time, slot: u32) -> Option<Time> {
+        if let Some(ending) = self.has_timed_out(now, slot) {
+            self.end(slot, ending);
+            return None;
+        }
+        self.ask_features(slot);
+        Some(now + self.settings.resend_interval_ns)
+    }
+
+    /// Something is expected from now on: silence begins.
+    pub(crate) fn expect(&mut self, now: Time, slot: u32) {
+        let Some(rpc) = self.rpcs.slot_mut(slot) else {
+            return;
+        };
+        rpc.silence.heard(now);
+        self.arm(slot, now + self.settings.resend_ns);
+    }
+
+    /// A server's whole response has been handed to the network.
+    pub(crate) fn response_sent(&mut self, now: Time, slot: u32) {
+        let Some(rpc) = self.rpcs.slot_mut(slot) else {
+            return;
+        };
+        debug_assert!(rpc.client == Client::Waiting && rpc.kind == Kind::Call);
+        rpc.silence.sent_at = now;
+        rpc.silence.since = now;
+        self.arm(slot, now + self.settings.request_ack_ns);
+    }
+}
+
+/// Whether timers are left that are due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoreDue {
+    /// None is.
+    No,
+    /// Call [`Endpoint::timeout`] again.
+    Yes,
+}

@@ -1,0 +1,105 @@
+//! This endpoint's own cutoffs: the priorities it tells its peers to use for
+//! unscheduled bytes, by what it has received lately (`docs/protocol.md` §6, §15).
+
+use homa_wire::{Body, Cutoffs, Packet};
+
+use crate::config::Settings;
+use crate::counters::DropReason;
+use crate::cutoffs::{CutoffPolicy, Division};
+use crate::endpoint::{Endpoint, Verdict};
+use crate::mechanism::Mechanisms;
+use crate::time::Time;
+
+pub(crate) struct OwnCutoffs {
+    policy: CutoffPolicy,
+    list: Cutoffs,
+    scheduled_levels: u8,
+    revise_at: Time,
+}
+
+impl OwnCutoffs {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let (levels, most) = (settings.priorities, settings.max_message_bytes);
+        let initial = settings.fixed_cutoffs.map_or_else(
+            || Division::initial(levels, most),
+            |cutoffs| Division::fixed(cutoffs, levels, most),
+        );
+        Self {
+            policy: CutoffPolicy::new(levels, settings.unscheduled_bytes, most),
+            list: Cutoffs {
+                cutoffs: initial.cutoffs,
+                version: 1,
+            },
+            scheduled_levels: initial.scheduled_levels,
+            revise_at: Time::ZERO,
+        }
+    }
+
+    /// Levels that grants use, from 0 up.
+    pub(crate) fn scheduled_levels(&self) -> u8 {
+        self.scheduled_levels
+    }
+}
+
+impl Endpoint {
+    /// A message of this length has begun to arrive.
+    pub(crate) fn record_length(&mut self, now: Time, length: u32) {
+        if self.settings.fixed_cutoffs.is_some() || !self.uses(Mechanisms::CUTOFFS_REVISION) {
+            return;
+        }
+        self.cutoffs.policy.record(length);
+        if now < self.cutoffs.revise_at {
+            return;
+        }
+        self.cutoffs.revise_at = now + self.settings.cutoffs_revision_ns;
+        if let Some(division) = self.cutoffs.policy.revise() {
+            let version = match self.cutoffs.list.version {
+                u16::MAX => 1,
+                version => version + 1,
+            };
+            self.cutoffs.list = Cutoffs {
+                cutoffs: division.cutoffs,
+                version,
+            };
+            self.cutoffs.scheduled_levels = division.scheduled_levels;
+            self.counters.cutoffs_revised += 1;
+        }
+    }
+
+    /// DATA carried this version of our cutoffs: if it is not the present one,
+    /// the sender is told, at most once per interval.
+    pub(crate) fn check_cutoff_version(
+        &mut self,
+        now: Time,
+        from: u32,
+        packet: &Packet,
+        version: u16,
+    ) {
+        if version == self.cutoffs.list.version {
+            return;
+        }
+        let interval = self.settings.cutoffs_interval_ns;
+        let Some(peer) = self.peers.slot_mut(from) else {
+            return;
+        };
+        if now < peer.cutoffs_due_at {
+            return;
+        }
+        peer.cutoffs_due_at = now + interval;
+        self.answer(
+            from,
+            packet,
+            Body::Cutoffs(self.cutoffs.list, self.capabilities),
+        );
+    }
+
+    /// A peer told its cutoffs.
+    pub(crate) fn cutoffs(&mut self, from: u32, cutoffs: Cutoffs) -> Result<Verdict, DropReason> {
+        let levels = self.settings.priorities;
+        if self.uses(Mechanisms::CUTOFFS) {
+            let peer = self.peers.slot_mut(from).ok_or(DropReason::UnknownPeer)?;
+            peer.cutoffs = Some(crate::peer::clipped(cutoffs, levels));
+        }
+        Ok(Verdict::Control)
+    }
+}
