@@ -34,9 +34,9 @@ impl Endpoint {
         }
     }
 
-    /// Sends all acks owed to a peer now, for instance because no packet that
-    /// they could ride on will follow.
-    pub fn flush_acks(&mut self, peer: PeerHandle) {
+    /// Sends all acks owed to a peer now, from the given port, for instance
+    /// because no packet that they could ride on will follow.
+    pub fn flush_acks(&mut self, peer: PeerHandle, local_port: u16) {
         let from = peer.index();
         let Some(known) = self.peers.get_mut(peer.0) else {
             return;
@@ -45,10 +45,8 @@ impl Endpoint {
         let Some(first) = owed.entries().next() else {
             return;
         };
-        let ack = Ack::new(owed.entries().skip(1));
-        let body = Body::Ack(ack, self.capabilities);
-        // The client's port is not named by an ack: any of ours will do.
-        let packet = Packet::new(first.server_port, first.server_port, first.client_id, body);
+        let body = Body::Ack(Ack::new(owed.entries()), self.capabilities);
+        let packet = Packet::new(local_port, first.server_port, first.client_id, body);
         self.reply(from, packet);
     }
 
@@ -93,15 +91,16 @@ impl Endpoint {
         packet: &Packet,
         ack: Ack,
     ) {
-        self.counters.acks_received += 1;
         if let Some(slot) = rpc {
+            self.counters.acks_received += 1;
             self.acknowledged(now, slot);
         }
-        for entry in ack
-            .entries()
-            .filter(|entry| entry.client_id != packet.sender_id)
-        {
-            self.acknowledge(now, from, entry);
+        // The reference module repeats the header's id as an entry.
+        let acknowledged = rpc.map(|_| packet.sender_id);
+        for entry in ack.entries() {
+            if Some(entry.client_id) != acknowledged {
+                self.acknowledge(now, from, entry);
+            }
         }
     }
 

@@ -136,10 +136,11 @@ impl Endpoint {
         let charged = self.rpcs.slot(slot).map_or(0, |rpc| rpc.incoming.charged);
         self.buffers.waiting.remove(slot);
         self.uncharge_memory(slot, charged);
-        if self.buffers.favoured == Some(slot) {
+        let favoured = self.buffers.favoured == Some(slot);
+        if favoured {
             self.buffers.favoured = None;
         }
-        if charged > 0 {
+        if charged > 0 || favoured {
             self.buffers.returned = Returned::Space;
         }
     }

@@ -13,8 +13,8 @@ const FRAME_OVERHEAD_BYTES: u64 = 14 + 40 + 24;
 
 pub(crate) struct Pacer {
     idle_at: Time,
-    /// Picoseconds per byte, or 0 where nothing is paced.
-    byte_ps: u64,
+    /// Bits per second that may be used, or 0 where nothing is paced.
+    usable_bps: u64,
     max_backlog_ns: u64,
 }
 
@@ -22,7 +22,7 @@ impl Pacer {
     pub(crate) fn new(settings: &Settings) -> Self {
         let mut pacer = Self {
             idle_at: Time::ZERO,
-            byte_ps: 0,
+            usable_bps: 0,
             max_backlog_ns: 0,
         };
         pacer.configure(settings);
@@ -31,9 +31,8 @@ impl Pacer {
 
     pub(crate) fn configure(&mut self, settings: &Settings) {
         self.max_backlog_ns = settings.max_nic_backlog_ns;
-        self.byte_ps = settings.link_rate_bps.map_or(0, |rate| {
-            let usable = (rate / 100).max(1) * u64::from(settings.max_link_usage_percent);
-            (8 * SECOND_NS * 1000) / usable.max(1)
+        self.usable_bps = settings.link_rate_bps.map_or(0, |rate| {
+            (rate / 100).max(1) * u64::from(settings.max_link_usage_percent)
         });
     }
 
@@ -49,11 +48,10 @@ impl Pacer {
 
     /// A packet was handed to the NIC.
     pub(crate) fn charge(&mut self, now: Time, packet_bytes: u64) {
-        if self.byte_ps == 0 {
-            return;
+        let wire_bits = 8 * (packet_bytes + FRAME_OVERHEAD_BYTES);
+        if let Some(ns) = (wire_bits * SECOND_NS).checked_div(self.usable_bps) {
+            self.idle_at = self.idle_at.max(now) + ns;
         }
-        let wire_bytes = packet_bytes + FRAME_OVERHEAD_BYTES;
-        self.idle_at = self.idle_at.max(now) + wire_bytes.saturating_mul(self.byte_ps) / 1000;
     }
 }
 

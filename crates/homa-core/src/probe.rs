@@ -9,6 +9,7 @@ use homa_wire::{Body, Packet, Resend};
 
 use crate::config::Settings;
 use crate::endpoint::Endpoint;
+use crate::incoming::Memory;
 use crate::mechanism::Mechanisms;
 use crate::peer::Peer;
 use crate::rpc::Phase;
@@ -177,8 +178,11 @@ impl Endpoint {
         } else {
             None
         };
-        if body.is_none() || asks_for_ack || self.next_resend_is_last(slot) {
-            self.asked(slot);
+        if body.is_none() {
+            self.leave_queue(slot);
+        } else if asks_for_ack || self.next_resend_is_last(slot) {
+            self.leave_queue(slot);
+            self.count_unanswered(slot);
         }
         body
     }
@@ -189,6 +193,9 @@ impl Endpoint {
         let rpc = self.rpcs.slot_mut(slot)?;
         let priority = rpc.silence.priority.min(highest);
         let message = &rpc.incoming;
+        if message.memory == Memory::Awaited {
+            return None;
+        }
         if rpc.phase == Phase::Outgoing || (rpc.phase == Phase::Incoming && message.received == 0) {
             rpc.silence.cursor = u32::MAX;
             return Some(Resend {
@@ -216,18 +223,25 @@ impl Endpoint {
         })
     }
 
-    /// An RPC's set is sent: it leaves the queue, and the silence counts.
-    fn asked(&mut self, slot: u32) {
+    fn leave_queue(&mut self, slot: u32) {
+        let Some(rpc) = self.rpcs.slot(slot) else {
+            return;
+        };
+        if let Some(peer) = self.peers.slot_mut(rpc.peer) {
+            self.probes.rpc_links.remove(&mut peer.probes, slot);
+        }
+    }
+
+    /// All of an RPC's probe is sent: from now on silence is an answer.
+    fn count_unanswered(&mut self, slot: u32) {
         let highest = self.settings.control_priority();
         let Some(rpc) = self.rpcs.slot_mut(slot) else {
             return;
         };
         rpc.silence.unanswered = rpc.silence.unanswered.saturating_add(1);
         rpc.silence.priority = highest;
-        let Some(peer) = self.peers.slot_mut(rpc.peer) else {
-            return;
-        };
-        peer.unanswered = peer.unanswered.saturating_add(1);
-        self.probes.rpc_links.remove(&mut peer.probes, slot);
+        if let Some(peer) = self.peers.slot_mut(rpc.peer) {
+            peer.unanswered = peer.unanswered.saturating_add(1);
+        }
     }
 }
