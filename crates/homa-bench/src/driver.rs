@@ -1,0 +1,202 @@
+//! Starts RPCs, spins or sleeps, and pairs completions with what was sent.
+//!
+//! Owns the RPCs outstanding. Shared by the measurement, the unloaded baseline
+//! and ping, so that all three spin, time and verify alike.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use crate::arrivals::Arrival;
+use crate::error::BenchError;
+use crate::message::{Directive, ResponseSize};
+use crate::stop::STOP_LATENCY;
+use crate::transport::{Completion, Outcome, PeerIndex, Tag, Transport};
+
+/// Whether the bytes of responses are compared; their length always is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verify {
+    /// Only the length.
+    Length,
+    /// Every byte.
+    Bytes,
+}
+
+/// How a driver treats messages and time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    pub(crate) response: ResponseSize,
+    pub(crate) verify: Verify,
+    /// Look for events without sleeping for this long after the last one.
+    pub(crate) spin: Duration,
+    /// Give up on servers if RPCs are outstanding and none ends for this long.
+    pub(crate) silence: Duration,
+}
+
+/// An RPC that ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) arrival: Arrival,
+    pub(crate) sent: Instant,
+    pub(crate) at: Instant,
+    /// The text of its failure, if it failed.
+    pub(crate) result: Result<(), String>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    arrival: Arrival,
+    directive: Directive,
+    sent: Instant,
+}
+
+pub(crate) struct Driver<'a> {
+    transport: &'a mut dyn Transport,
+    manner: Manner,
+    outstanding: HashMap<Tag, Pending>,
+    next_tag: u64,
+    completions: Vec<Completion>,
+    /// Last time something ended or started.
+    busy_at: Instant,
+    /// Last time something ended, or the first start after there was nothing.
+    heard_at: Instant,
+}
+
+impl<'a> Driver<'a> {
+    pub(crate) fn new(transport: &'a mut dyn Transport, manner: Manner) -> Self {
+        let now = Instant::now();
+        Self {
+            transport,
+            manner,
+            outstanding: HashMap::new(),
+            next_tag: 1,
+            completions: Vec::new(),
+            busy_at: now,
+            heard_at: now,
+        }
+    }
+
+    pub(crate) fn outstanding(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    /// Sends the request of `arrival` now.
+    pub(crate) fn start(&mut self, arrival: Arrival) -> Result<(), BenchError> {
+        let tag = Tag(self.next_tag);
+        self.next_tag += 1;
+        let directive = Directive {
+            response: self.manner.response,
+            seed: tag.0 as u32,
+        };
+        let request = directive.message(arrival.size_bytes);
+        let sent = Instant::now();
+        if self.outstanding.is_empty() {
+            self.heard_at = sent;
+        }
+        self.outstanding.insert(
+            tag,
+            Pending {
+                arrival,
+                directive,
+                sent,
+            },
+        );
+        self.transport.submit(tag, arrival.peer, request)?;
+        self.busy_at = Instant::now();
+        Ok(())
+    }
+
+    /// Looks for ends once, and sleeps if there was nothing for a while and
+    /// nothing is due before `until`. Calls `ended` for each RPC that ended.
+    pub(crate) fn step(
+        &mut self,
+        until: Instant,
+        mut ended: impl FnMut(Ended),
+    ) -> Result<(), BenchError> {
+        let polled = self.transport.poll(&mut self.completions);
+        let mut result = Ok(());
+        let any = !self.completions.is_empty();
+        for completion in self.completions.drain(..) {
+            // An RPC that was given up may still end: that is no news.
+            let Some(pending) = self.outstanding.remove(&completion.tag) else {
+                continue;
+            };
+            let outcome = match completion.outcome {
+                Outcome::Failed(reason) => Err(reason),
+                Outcome::Response(pieces) => {
+                    if let Err(problem) = check(&self.manner, &pending, &pieces) {
+                        let peer = self.transport.peers()[pending.arrival.peer.0];
+                        result = Err(BenchError::Corrupt { peer, problem });
+                        break;
+                    }
+                    Ok(())
+                }
+            };
+            ended(Ended {
+                arrival: pending.arrival,
+                sent: pending.sent,
+                at: completion.at,
+                result: outcome,
+            });
+        }
+        result.and(polled)?;
+        let now = Instant::now();
+        if any {
+            self.busy_at = now;
+            self.heard_at = now;
+            return Ok(());
+        }
+        self.check_silence(now)?;
+        // The last bit before something is due is spun too: a late wake-up
+        // would be counted as latency.
+        let sleep_until = until.checked_sub(self.manner.spin).unwrap_or(now);
+        if now.duration_since(self.busy_at) >= self.manner.spin && sleep_until > now {
+            self.transport.wait(sleep_until.min(now + STOP_LATENCY))?;
+        }
+        Ok(())
+    }
+
+    fn check_silence(&self, now: Instant) -> Result<(), BenchError> {
+        let waited = now.duration_since(self.heard_at);
+        if waited < self.manner.silence || self.outstanding.is_empty() {
+            return Ok(());
+        }
+        let oldest = self.outstanding.values().min_by_key(|pending| pending.sent);
+        let index = oldest.map_or(PeerIndex(0), |pending| pending.arrival.peer);
+        Err(BenchError::Silent {
+            peer: self.transport.peers()[index.0],
+            protocol: self.transport.protocol(),
+            waited,
+        })
+    }
+
+    /// Gives up on everything outstanding and returns what that was.
+    pub(crate) fn abandon(&mut self) -> Vec<Arrival> {
+        if self.outstanding.is_empty() {
+            return Vec::new();
+        }
+        self.transport.abandon_all();
+        let mut pending: Vec<(Tag, Pending)> = self.outstanding.drain().collect();
+        pending.sort_unstable_by_key(|(tag, _)| *tag);
+        pending
+            .into_iter()
+            .map(|(_, pending)| pending.arrival)
+            .collect()
+    }
+}
+
+fn check(manner: &Manner, pending: &Pending, pieces: &[Vec<u8>]) -> Result<(), String> {
+    let request_bytes = pending.arrival.size_bytes;
+    match manner.verify {
+        Verify::Bytes => pending.directive.verify(request_bytes, pieces),
+        Verify::Length => {
+            let found: usize = pieces.iter().map(Vec::len).sum();
+            let wanted = manner.response.bytes_for(request_bytes);
+            if found == wanted as usize {
+                Ok(())
+            } else {
+                Err(format!("{found} B instead of {wanted} B"))
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Load, recording and reports for request-response transports.
+//!
+//! One harness measures every transport, so that a comparison of Homa and TCP
+//! differs in the transport and in nothing else: the message sizes
+//! ([`workload`]), the moments requests are due ([`arrivals`]), the main loop
+//! ([`run`]), what is recorded ([`recorder`]) and how it is shown ([`report`])
+//! know only the trait [`transport::Transport`].
+//!
+//! Invariants: everything runs on the caller's thread; random choices come from
+//! a seed that the report prints; a latency is measured from the moment a
+//! request was *due*, so that a stalled client cannot hide a slow server; an
+//! RPC that never finished counts as an infinite latency.
+//!
+//! Owned here: the TCP transport to compare against ([`tcp`]). Not here: the
+//! Homa transport and the command line, which are in `homa-cli`. Slowdown
+//! follows `docs/protocol.md` §19.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "statistics: counts and nanoseconds become f64 and back, far below 2^53"
+)]
+
+pub mod arrivals;
+pub mod baseline;
+pub mod classes;
+mod driver;
+pub mod error;
+pub mod host;
+pub mod message;
+pub mod ping;
+pub mod progress;
+pub mod quantile;
+pub mod recorder;
+pub mod report;
+pub mod run;
+pub mod stop;
+pub mod tcp;
+pub mod transport;
+pub mod workload;
