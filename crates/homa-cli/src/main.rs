@@ -1,0 +1,31 @@
+//! The command `homa`. Each subcommand is a file (or directory) of its own
+//! with its arguments and a `run`; this file only lists them.
+//!
+//! What is *not* here: any protocol. Subcommands are views of the libraries.
+
+#![forbid(unsafe_code)]
+
+mod decode;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Homa for Linux: tools for the Homa transport protocol.
+#[derive(Parser)]
+#[command(name = "homa", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Decode(decode::Arguments),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Decode(arguments) => decode::run(&arguments),
+    }
+}
