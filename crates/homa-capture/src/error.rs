@@ -23,7 +23,8 @@ pub enum Problem {
     #[error("the file is empty")]
     Empty,
     /// The first bytes belong to no capture format.
-    #[error("these bytes ({}) begin neither a pcap nor a pcapng file", Hex(*.0))]
+    #[error("these bytes ({}) begin neither a pcap nor a pcapng file; \
+         other formats can be converted with: editcap -F pcapng IN OUT", Hex(*.0))]
     NotACapture([u8; 4]),
     /// A compressed file.
     #[error(
