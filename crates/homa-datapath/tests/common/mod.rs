@@ -1,9 +1,12 @@
 //! What the datapath's tests share: waiting for packets, and namespaces.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
-#![allow(unreachable_pub, reason = "shared by test programs, reachable from none")]
+#![allow(
+    unreachable_pub,
+    reason = "shared by test programs, reachable from none"
+)]
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::mpsc;
@@ -168,6 +171,31 @@ impl Namespace {
             "link add {here} type veth peer name {there} netns {}",
             other.thread
         )])
+    }
+
+    /// Sends both ways until it works: new links lose what is sent in their
+    /// first moments.
+    pub fn warm_up(
+        &self,
+        here: &'static str,
+        other: &Self,
+        there: &'static str,
+    ) -> Result<(), String> {
+        let near = self.run(move || UdpSocket::bind(here).unwrap());
+        let far = other.run(move || UdpSocket::bind(there).unwrap());
+        for (sender, receiver) in [(&near, &far), (&far, &near)] {
+            let patience = Some(Duration::from_millis(50));
+            receiver.set_read_timeout(patience).unwrap();
+            let to = receiver.local_addr().unwrap();
+            let works = (0..100).any(|_| {
+                let _ = sender.send_to(b"x", to);
+                receiver.recv(&mut [0; 8]).is_ok()
+            });
+            if !works {
+                return Err(format!("no way between {here} and {there}"));
+            }
+        }
+        Ok(())
     }
 
     /// Writes a setting below /proc/sys, whose `net` part belongs to the
