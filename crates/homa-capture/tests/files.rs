@@ -114,7 +114,7 @@ fn pcapng__interfaces_have_their_own_link_types_and_clocks() {
                 order,
                 276,
                 0,
-                &[resolution(0x80 | 20), option(order, 0, &[])],
+                &[resolution(0x80 | 0x14), option(order, 0, &[])],
             ),
             interface(order, 1, 0, &[resolution(3), offset(-2)]),
             interface(order, 1, 0, &[resolution(120)]),

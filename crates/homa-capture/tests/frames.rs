@@ -7,6 +7,7 @@
     clippy::panic,
     reason = "a test fails by panicking"
 )]
+#![allow(clippy::large_types_passed_by_value, reason = "shorter tests")]
 
 mod build;
 

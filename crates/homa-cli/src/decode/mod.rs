@@ -40,7 +40,7 @@ message, inc how much comes without grants, seq and seg the two fields that may 
 
 Packets that claim to be Homa and cannot be parsed have a line of their own: SHORT and the type \
 where the sender sent too few bytes, CUT and the type where the capture kept too few (use a larger \
-snap length, 120 bytes are enough for all headers), TYPE_0x.. where the type is unknown.
+snap length, 160 bytes are enough for all headers), TYPE_0x.. where the type is unknown.
 
 Exit status: 0 all well, 1 some packet could not be parsed, 2 a file could not be read.";
 

@@ -32,7 +32,7 @@ pub(crate) fn captures() -> Vec<Capture> {
         .collect();
     paths.sort();
     assert!(
-        paths.len() >= 31,
+        paths.len() >= 35,
         "golden captures are missing in {}",
         directory.display()
     );
@@ -98,7 +98,7 @@ fn files(extension: &str) -> Vec<PathBuf> {
         .collect();
     paths.sort();
     assert!(
-        paths.len() >= 31,
+        paths.len() >= 35,
         "golden captures are missing in {}",
         directory.display()
     );
