@@ -12,7 +12,7 @@ use crate::mechanism::Mechanisms;
 use crate::peer::PeerHandle;
 use crate::rpc::{Ending, Kind, Phase};
 use crate::time::Time;
-use crate::tombstone::{Displaced, Epitaph};
+use crate::tombstone::{Deceased, Displaced, Epitaph};
 
 impl Endpoint {
     /// The client has this response: the server may forget it as soon as a
@@ -146,19 +146,27 @@ impl Endpoint {
         let Some(rpc) = self.rpcs.slot(slot) else {
             return;
         };
-        let (peer, client_port, id) = (rpc.peer, rpc.client_port(), rpc.id);
-        let displaced =
-            self.tombstones
-                .bury(now, (peer, &mut self.peers), client_port, id, epitaph);
-        if displaced == Displaced::Unexpired {
+        let of = Deceased {
+            peer: rpc.peer,
+            client_port: rpc.client_port(),
+            id: rpc.id,
+            hash: rpc.hash,
+        };
+        if self.tombstones.bury(now, &mut self.peers, of, epitaph) == Displaced::Unexpired {
             self.counters.floors_raised += 1;
         }
     }
 
     /// How the request of this packet ended, if it is finished and remembered.
     pub(crate) fn epitaph(&self, now: Time, from: u32, packet: &Packet) -> Option<Epitaph> {
-        self.tombstones
-            .find(from, packet.source_port, packet.sender_id.to_local(), now)
+        let id = packet.sender_id.to_local();
+        let of = Deceased {
+            peer: from,
+            client_port: packet.source_port,
+            id,
+            hash: self.hash(from, id),
+        };
+        self.tombstones.find(&of, now)
     }
 
     pub(crate) fn is_below_floor(&self, now: Time, from: u32, id: RpcId) -> bool {

@@ -184,6 +184,7 @@ impl Endpoint {
         let payload_bytes = payload_bytes(peer);
         let new = NewRpc {
             id: RpcId::default(),
+            hash: 0,
             peer: to.index(),
             local_port: request.local_port,
             remote_port: request.remote_port,

@@ -79,8 +79,10 @@ impl Endpoint {
             return Err(DropReason::Stale);
         }
         self.check_share(from)?;
+        let hash = self.hash(from, id);
         let new = NewRpc {
             id,
+            hash,
             peer: from,
             local_port: packet.destination_port,
             remote_port: packet.source_port,
@@ -92,7 +94,7 @@ impl Endpoint {
         };
         let slot = self.create(now, &new).ok_or(DropReason::TableFull)?;
         // The index has room for every RPC that the table has room for.
-        let _ = self.index.insert(self.hash(from, id), slot);
+        let _ = self.index.insert(hash, slot);
         Ok(slot)
     }
 

@@ -29,7 +29,7 @@ use crate::peer::{Peer, PeerHandle};
 use crate::probe::Probes;
 use crate::replies::{Queued, Replies};
 use crate::rpc::{Client, Ending, Kind, Notice, Phase, Rpc, RpcHandle, Silence};
-use crate::sending::Sending;
+use crate::sending::{Lane, Sending};
 use crate::table::{Heap, Index, Links, List, Ranges, Seed, Slab};
 use crate::time::Time;
 use crate::tombstone::Tombstones;
@@ -118,7 +118,7 @@ impl Endpoint {
     /// An endpoint with all the memory it will ever use. Pages of the tables
     /// are touched as they are needed.
     pub fn new(settings: Settings, identity: Identity) -> Self {
-        let seed = Seed(identity.hash_seed);
+        let seed = Seed::new(identity.hash_seed);
         let max_rpcs = settings.max_rpcs;
         let features = Features::RESPONSE_LIMIT
             .with(Features::CHECKSUM)
@@ -149,7 +149,7 @@ impl Endpoint {
             granting: crate::granting::Granting::new(&settings),
             buffers: Buffers::new(&settings),
             cutoffs: crate::unscheduled::OwnCutoffs::new(&settings),
-            tombstones: Tombstones::new(&settings, seed),
+            tombstones: Tombstones::new(&settings),
             replies: Replies::new(&settings),
             probes: Probes::new(&settings),
             held_links: Links::with_capacity(max_rpcs),
@@ -398,6 +398,7 @@ impl Endpoint {
             .rpcs
             .insert(Rpc {
                 id: new.id,
+                hash: new.hash,
                 peer: new.peer,
                 local_port: new.local_port,
                 remote_port: new.remote_port,
@@ -411,6 +412,7 @@ impl Endpoint {
                 notice: Notice::None,
                 age,
                 outgoing: Outgoing::NONE,
+                lane: Lane::None,
                 incoming: Incoming::NONE,
                 silence: Silence::starting(now),
                 response_limit_log2: 0,
@@ -467,31 +469,30 @@ impl Endpoint {
         if rpc.phase == Phase::Ended {
             return;
         }
-        let (peer, client, id) = (rpc.peer, rpc.is_client(), rpc.id);
+        if rpc.id.0 != 0 {
+            self.index.remove(rpc.hash, slot);
+        }
         self.ranges.clear(&mut rpc.outgoing.pending);
         self.ranges.clear(&mut rpc.outgoing.answered);
         self.ranges.clear(&mut rpc.incoming.holes);
-        if id.0 != 0 {
-            let hash = self.hash(peer, id);
-            self.index.remove(hash, slot);
-        }
-        self.sending.remove(slot);
-        self.stop_granting(slot);
-        if let Some(known) = self.peers.slot_mut(peer) {
-            self.held_links.remove(&mut known.held, slot);
-        }
-        self.probes.forget(slot, peer, &mut self.peers);
-        if let Some(known) = self.peers.slot_mut(peer) {
-            known.rpcs = known.rpcs.saturating_sub(1);
-            if client {
+        self.sending.remove(slot, rpc.lane);
+        rpc.lane = Lane::None;
+        if let Some(peer) = self.peers.slot_mut(rpc.peer) {
+            peer.rpcs = peer.rpcs.saturating_sub(1);
+            if rpc.is_client() {
                 self.client_calls = self.client_calls.saturating_sub(1);
             } else {
-                known.server_rpcs = known.server_rpcs.saturating_sub(1);
+                peer.server_rpcs = peer.server_rpcs.saturating_sub(1);
                 self.server_rpcs = self.server_rpcs.saturating_sub(1);
             }
-            self.member_links.remove(&mut known.members, slot);
+            self.member_links.remove(&mut peer.members, slot);
+            self.held_links.remove(&mut peer.held, slot);
+            self.probes.forget(slot, &mut peer.probes);
         }
-        self.release_memory(slot);
+        if rpc.incoming.has_begun() {
+            self.stop_granting(slot);
+            self.release_memory(slot);
+        }
     }
 
     /// Queues a control packet that belongs to no RPC.
@@ -526,15 +527,15 @@ impl Endpoint {
 
     /// Puts a message among those that may send, or takes it out.
     pub(crate) fn review_sending(&mut self, slot: u32) {
-        let Some(rpc) = self.rpcs.slot(slot) else {
+        let Some(rpc) = self.rpcs.slot_mut(slot) else {
             return;
         };
         let message = &rpc.outgoing;
-        if rpc.phase != Phase::Ended && message.is_sendable() && !self.is_held(rpc) {
-            self.sending
-                .set(slot, message.length, message.remaining(), rpc.age);
+        if message.is_sendable() && !self.held_links.contains(slot) {
+            rpc.lane = self.sending.set(slot, message.length, message.remaining(), rpc.age);
         } else {
-            self.sending.remove(slot);
+            self.sending.remove(slot, rpc.lane);
+            rpc.lane = Lane::None;
         }
     }
 }
@@ -543,6 +544,8 @@ impl Endpoint {
 pub(crate) struct NewRpc {
     /// 0 for a client, whose id comes with its first packet.
     pub(crate) id: RpcId,
+    /// Of peer and id, if it has one.
+    pub(crate) hash: u64,
     pub(crate) peer: u32,
     pub(crate) local_port: u16,
     pub(crate) remote_port: u16,

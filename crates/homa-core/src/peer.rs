@@ -6,6 +6,7 @@ use homa_wire::{AckEntry, Cutoffs, Features, MAX_ACKS, PRIORITIES};
 
 use crate::table::{Handle, List};
 use crate::time::Time;
+use crate::tombstone::Graveyard;
 
 /// Names a peer of this endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,7 +53,8 @@ pub(crate) struct Peer {
     /// Requests with ids up to this are refused until `floor_until`.
     pub(crate) floor: u64,
     pub(crate) floor_until: Time,
-    pub(crate) tombstones: List,
+    /// Finished RPCs it was the client of.
+    pub(crate) graveyard: Graveyard,
     /// When RPC_UNKNOWN may be sent for response DATA of a forgotten RPC.
     pub(crate) unknown_due_at: Time,
     /// Messages that wait for its features.
@@ -80,7 +82,7 @@ impl Peer {
             last_heard: now,
             floor: 0,
             floor_until: Time::ZERO,
-            tombstones: List::default(),
+            graveyard: Graveyard::default(),
             unknown_due_at: Time::ZERO,
             held: List::default(),
         }
@@ -88,7 +90,7 @@ impl Peer {
 
     /// Nothing would be lost if it were forgotten.
     pub(crate) fn is_idle(&self) -> bool {
-        self.rpcs == 0 && self.replies == 0 && self.tombstones.is_empty()
+        self.rpcs == 0 && self.replies == 0 && self.graveyard.is_empty()
     }
 
     /// The priority of the unscheduled bytes of a message to it; `unknown` is

@@ -11,9 +11,8 @@ use crate::config::Settings;
 use crate::endpoint::Endpoint;
 use crate::incoming::Memory;
 use crate::mechanism::Mechanisms;
-use crate::peer::Peer;
 use crate::rpc::Phase;
-use crate::table::{Links, List, Slab};
+use crate::table::{Links, List};
 use crate::time::Time;
 
 pub(crate) struct Probes {
@@ -42,12 +41,8 @@ impl Probes {
     }
 
     /// An RPC is over.
-    pub(crate) fn forget(&mut self, slot: u32, peer: u32, peers: &mut Slab<Peer>) {
-        if self.rpc_links.contains(slot)
-            && let Some(peer) = peers.slot_mut(peer)
-        {
-            self.rpc_links.remove(&mut peer.probes, slot);
-        }
+    pub(crate) fn forget(&mut self, slot: u32, queue: &mut List) {
+        self.rpc_links.remove(queue, slot);
     }
 
     /// A peer is forgotten; it has no RPCs.

@@ -9,6 +9,7 @@ use homa_wire::{AbortCode, RpcId};
 
 use crate::incoming::Incoming;
 use crate::outgoing::Outgoing;
+use crate::sending::Lane;
 use crate::table::Handle;
 use crate::time::Time;
 
@@ -126,6 +127,8 @@ pub(crate) enum Client {
 
 pub(crate) struct Rpc {
     pub(crate) id: RpcId,
+    /// Of peer and id: its place in the index, once it has an id.
+    pub(crate) hash: u64,
     /// Slot of the peer; a peer with RPCs is never forgotten.
     pub(crate) peer: u32,
     pub(crate) local_port: u16,
@@ -137,6 +140,8 @@ pub(crate) struct Rpc {
     /// Order of creation: ties between ranks go to the older.
     pub(crate) age: u64,
     pub(crate) outgoing: Outgoing,
+    /// Where the outgoing message stands among those that may send.
+    pub(crate) lane: Lane,
     pub(crate) incoming: Incoming,
     pub(crate) silence: Silence,
     /// Server: the unscheduled limit that the client asked for, as log2; 0 is none.

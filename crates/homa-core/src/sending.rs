@@ -24,6 +24,17 @@ pub(crate) enum Choice {
     Oldest,
 }
 
+/// Where a message stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// It has nothing that it may send.
+    None,
+    /// Among the short ones.
+    Short,
+    /// Among those that wait for the NIC.
+    Long,
+}
+
 pub(crate) struct Sending {
     short: Heap<Key>,
     long: Heap<Key>,
@@ -56,22 +67,32 @@ impl Sending {
         self.short.len() + self.long.len()
     }
 
-    /// A message of `length` bytes, `remaining` of them unsent, may send.
-    pub(crate) fn set(&mut self, slot: u32, length: u32, remaining: u32, age: u64) {
+    /// A message of `length` bytes, `remaining` of them unsent, may send. Says
+    /// in which lane it is now.
+    pub(crate) fn set(&mut self, slot: u32, length: u32, remaining: u32, age: u64) -> Lane {
         let srpt = self.mechanisms.has(Mechanisms::SEND_SRPT);
         let key = (if srpt { remaining } else { 0 }, age);
         if length < self.bypass_bytes && self.mechanisms.has(Mechanisms::PACER_BYPASS) {
             self.short.set(slot, key);
+            Lane::Short
         } else {
             self.long.set(slot, key);
             self.links.push_back(&mut self.oldest, slot);
+            Lane::Long
         }
     }
 
     /// It may not, or is over.
-    pub(crate) fn remove(&mut self, slot: u32) {
-        if self.short.remove(slot).is_none() && self.long.remove(slot).is_some() {
-            self.links.remove(&mut self.oldest, slot);
+    pub(crate) fn remove(&mut self, slot: u32, lane: Lane) {
+        match lane {
+            Lane::None => {}
+            Lane::Short => {
+                self.short.remove(slot);
+            }
+            Lane::Long => {
+                self.long.remove(slot);
+                self.links.remove(&mut self.oldest, slot);
+            }
         }
     }
 

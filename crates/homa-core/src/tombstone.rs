@@ -1,15 +1,20 @@
 //! Finished server RPCs, remembered so that no request is executed twice
 //! (`docs/protocol.md` §8).
 //!
-//! All peers share the memory; each has a list of its own, so that a peer that
-//! finishes too many within the lifetime only raises its own floor. The
-//! lifetime is the same for all, so the order of burial is the order of expiry.
+//! One ring for all peers: the lifetime is the same for all, so the order of
+//! burial is the order of expiry, and the oldest stone is always at the tail.
+//! Each peer's stones form a chain through the ring, so that a peer that
+//! finishes more than its share within the lifetime loses its own oldest and
+//! has its floor raised. A stone taken out of turn leaves an empty place that
+//! goes when the tail reaches it.
+
+use alloc::vec::Vec;
 
 use homa_wire::{AbortCode, RpcId};
 
 use crate::config::Settings;
 use crate::peer::Peer;
-use crate::table::{Index, Links, List, Seed, Slab};
+use crate::table::{Index, Slab};
 use crate::time::Time;
 
 /// How a RESEND for a finished RPC is answered.
@@ -23,23 +28,53 @@ pub(crate) enum Epitaph {
     Aborted(AbortCode),
 }
 
-struct Tombstone {
-    peer: u32,
-    client_port: u16,
-    id: RpcId,
-    epitaph: Epitaph,
-    expires_at: Time,
-    hash: u64,
+/// What a finished RPC is known by.
+#[derive(Clone, Copy)]
+pub(crate) struct Deceased {
+    pub(crate) peer: u32,
+    pub(crate) client_port: u16,
+    pub(crate) id: RpcId,
+    /// Of peer and id, as in the index of the living.
+    pub(crate) hash: u64,
 }
 
+#[derive(Clone, Copy)]
+struct Stone {
+    of: Deceased,
+    epitaph: Epitaph,
+    expires_at: Time,
+    /// The peer's next younger stone.
+    younger: Option<Place>,
+}
+
+/// The stones of one peer: its oldest and its youngest, and how many.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Graveyard {
+    oldest: Option<Place>,
+    youngest: Option<Place>,
+    len: u32,
+}
+
+impl Graveyard {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+/// A place in the ring.
+type Place = u32;
+
 pub(crate) struct Tombstones {
-    stones: Slab<Tombstone>,
+    /// Grows to its capacity once and is a ring from then on.
+    ring: Vec<Option<Stone>>,
+    /// Place of the oldest stone, and of the next one.
+    tail: Place,
+    head: Place,
+    /// Places in use, empty ones included.
+    used: u32,
+    stones: u32,
     index: Index,
-    seed: Seed,
-    /// All stones in the order of expiry.
-    all_links: Links,
-    all: List,
-    peer_links: Links,
+    capacity: u32,
     max_per_peer: u32,
     lifetime_ns: u64,
 }
@@ -48,115 +83,131 @@ pub(crate) struct Tombstones {
 const SWEEP: u32 = 2;
 
 impl Tombstones {
-    pub(crate) fn new(settings: &Settings, seed: Seed) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
         Self {
-            stones: Slab::with_capacity(settings.max_tombstones),
+            ring: Vec::with_capacity(settings.max_tombstones as usize),
+            tail: 0,
+            head: 0,
+            used: 0,
+            stones: 0,
             index: Index::with_capacity(settings.max_tombstones),
-            seed,
-            all_links: Links::with_capacity(settings.max_tombstones),
-            all: List::default(),
-            peer_links: Links::with_capacity(settings.max_tombstones),
+            capacity: settings.max_tombstones,
             max_per_peer: settings.max_peer_tombstones,
             lifetime_ns: settings.duplicate_lifetime_ns,
         }
     }
 
     pub(crate) fn len(&self) -> u32 {
-        self.stones.len()
+        self.stones
     }
 
-    pub(crate) fn find(
-        &self,
-        peer: u32,
-        client_port: u16,
-        id: RpcId,
-        now: Time,
-    ) -> Option<Epitaph> {
-        let hash = self.hash(peer, client_port, id);
-        let matches = |slot| {
-            self.stones.slot(slot).is_some_and(|stone| {
-                stone.peer == peer && stone.client_port == client_port && stone.id == id
+    /// How an RPC ended, if it is remembered.
+    pub(crate) fn find(&self, of: &Deceased, now: Time) -> Option<Epitaph> {
+        let place = self.index.find(of.hash, |place| {
+            self.stone(place).is_some_and(|stone| {
+                stone.of.id == of.id
+                    && stone.of.peer == of.peer
+                    && stone.of.client_port == of.client_port
             })
-        };
-        let slot = self.index.find(hash, matches)?;
-        let stone = self.stones.slot(slot)?;
+        })?;
+        let stone = self.stone(place)?;
         (now < stone.expires_at).then_some(stone.epitaph)
     }
 
-    /// Remembers an RPC of `peer`. Says whether an unexpired stone had to go,
-    /// in which case the peer's floor has risen.
+    /// Remembers an RPC. Says whether an unexpired stone had to go, in which
+    /// case the floor of the peer it belonged to has risen.
     pub(crate) fn bury(
         &mut self,
         now: Time,
-        (slot, peers): (u32, &mut Slab<Peer>),
-        client_port: u16,
-        id: RpcId,
+        peers: &mut Slab<Peer>,
+        of: Deceased,
         epitaph: Epitaph,
     ) -> Displaced {
         self.sweep(now, peers, SWEEP);
         let mut displaced = Displaced::Nothing;
-        let full = peers
-            .slot(slot)
-            .is_none_or(|peer| peer.tombstones.len() >= self.max_per_peer);
-        if full && let Some(oldest) = peers.slot(slot).and_then(|peer| peer.tombstones.front()) {
-            displaced = self.displace(now, oldest, peers);
-        }
-        if self.stones.is_full()
-            && let Some(oldest) = self.all.front()
+        let Some(yard) = peers.slot(of.peer).map(|peer| peer.graveyard) else {
+            return displaced;
+        };
+        if yard.len >= self.max_per_peer
+            && let Some(oldest) = yard.oldest
         {
             displaced = self.displace(now, oldest, peers);
         }
-        let hash = self.hash(slot, client_port, id);
-        let expires_at = now + self.lifetime_ns;
-        let stone = Tombstone {
-            peer: slot,
-            client_port,
-            id,
-            epitaph,
-            expires_at,
-            hash,
-        };
-        let Some(peer) = peers.slot_mut(slot) else {
+        while self.used >= self.capacity {
+            let tail = self.tail;
+            if self.stone(tail).is_some() {
+                displaced = self.displace(now, tail, peers);
+            }
+            self.free_tail();
+        }
+        let place = self.head;
+        let stone = Stone { of, epitaph, expires_at: now + self.lifetime_ns, younger: None };
+        match self.ring.get_mut(place as usize) {
+            Some(free) => *free = Some(stone),
+            None => self.ring.push(Some(stone)),
+        }
+        self.head = self.after(place);
+        self.used += 1;
+        self.stones += 1;
+        // The index has room for as many entries as the ring.
+        let _ = self.index.insert(of.hash, place);
+        let Some(peer) = peers.slot_mut(of.peer) else {
             return displaced;
         };
-        if let Ok(handle) = self.stones.insert(stone) {
-            // Index and stones have the same capacity: a stone always finds a place.
-            let _ = self.index.insert(hash, handle.index());
-            self.all_links.push_back(&mut self.all, handle.index());
-            self.peer_links
-                .push_back(&mut peer.tombstones, handle.index());
+        let yard = &mut peer.graveyard;
+        match yard.youngest.replace(place) {
+            Some(older) => {
+                if let Some(Some(older)) = self.ring.get_mut(older as usize) {
+                    older.younger = Some(place);
+                }
+            }
+            None => yard.oldest = Some(place),
         }
+        yard.len += 1;
         displaced
     }
 
-    /// Removes up to `most` expired stones.
+    /// Removes up to `most` stones from the tail that have expired.
     pub(crate) fn sweep(&mut self, now: Time, peers: &mut Slab<Peer>, most: u32) {
         for _ in 0..most {
-            let Some(slot) = self.all.front() else { return };
-            if self
-                .stones
-                .slot(slot)
-                .is_none_or(|stone| now < stone.expires_at)
-            {
+            if self.used == 0 {
                 return;
             }
-            self.remove(slot, peers);
+            match self.stone(self.tail) {
+                Some(stone) if now < stone.expires_at => return,
+                Some(_) => self.remove(self.tail, peers),
+                None => {}
+            }
+            self.free_tail();
         }
     }
 
     /// Removes every stone of a peer.
     pub(crate) fn forget(&mut self, peer: u32, peers: &mut Slab<Peer>) {
-        while let Some(slot) = peers.slot(peer).and_then(|peer| peer.tombstones.front()) {
-            self.remove(slot, peers);
+        while let Some(place) = peers.slot(peer).and_then(|peer| peer.graveyard.oldest) {
+            self.remove(place, peers);
         }
     }
 
-    fn displace(&mut self, now: Time, slot: u32, peers: &mut Slab<Peer>) -> Displaced {
-        let Some(stone) = self.stones.slot(slot) else {
+    fn stone(&self, place: Place) -> Option<&Stone> {
+        self.ring.get(place as usize)?.as_ref()
+    }
+
+    fn after(&self, place: Place) -> Place {
+        if place + 1 == self.capacity { 0 } else { place + 1 }
+    }
+
+    fn free_tail(&mut self) {
+        self.tail = self.after(self.tail);
+        self.used = self.used.saturating_sub(1);
+    }
+
+    fn displace(&mut self, now: Time, place: Place, peers: &mut Slab<Peer>) -> Displaced {
+        let Some(stone) = self.stone(place) else {
             return Displaced::Nothing;
         };
-        let (owner, id, live) = (stone.peer, stone.id, now < stone.expires_at);
-        self.remove(slot, peers);
+        let (owner, id, live) = (stone.of.peer, stone.of.id, now < stone.expires_at);
+        self.remove(place, peers);
         if !live {
             return Displaced::Nothing;
         }
@@ -167,22 +218,22 @@ impl Tombstones {
         Displaced::Unexpired
     }
 
-    fn remove(&mut self, slot: u32, peers: &mut Slab<Peer>) {
-        let Some(handle) = self.stones.handle(slot) else {
+    /// Takes a stone out: always the oldest of its peer.
+    fn remove(&mut self, place: Place, peers: &mut Slab<Peer>) {
+        let Some(stone) = self.ring.get_mut(place as usize).and_then(Option::take) else {
             return;
         };
-        if let Some(stone) = self.stones.remove(handle) {
-            self.index.remove(stone.hash, slot);
-            self.all_links.remove(&mut self.all, slot);
-            if let Some(peer) = peers.slot_mut(stone.peer) {
-                self.peer_links.remove(&mut peer.tombstones, slot);
+        self.stones -= 1;
+        self.index.remove(stone.of.hash, place);
+        if let Some(peer) = peers.slot_mut(stone.of.peer) {
+            let yard = &mut peer.graveyard;
+            debug_assert_eq!(yard.oldest, Some(place), "stones go in order of age");
+            yard.oldest = stone.younger;
+            if stone.younger.is_none() {
+                yard.youngest = None;
             }
+            yard.len = yard.len.saturating_sub(1);
         }
-    }
-
-    fn hash(&self, peer: u32, client_port: u16, id: RpcId) -> u64 {
-        self.seed
-            .hash(id.0, u64::from(peer) << 16 | u64::from(client_port))
     }
 }
 

@@ -149,7 +149,8 @@ impl Endpoint {
         rpc.id = homa_wire::RpcId(self.next_id);
         self.next_id += 2;
         let (peer, id) = (rpc.peer, rpc.id);
-        let hash = self.hash(peer, id);
+        let hash = self.seed.hash(id.0, u64::from(peer));
+        rpc.hash = hash;
         // The index has room for every RPC that the table has room for.
         let _ = self.index.insert(hash, slot);
     }

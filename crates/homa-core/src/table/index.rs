@@ -15,21 +15,31 @@ use core::num::NonZeroU32;
 /// The secret of a hash: without it, peers that choose their ids and ports
 /// cannot choose where these end up. Random for each endpoint.
 #[derive(Clone, Copy)]
-pub(crate) struct Seed(pub(crate) u64);
+pub(crate) struct Seed {
+    first: u64,
+    second: u64,
+    third: u64,
+}
 
 impl Seed {
+    /// The secret from which the factors of the hash are derived: odd
+    /// constants with about as many ones as zeros in every part (digits of pi
+    /// and e), so that a zero seed still mixes.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            first: seed ^ 0x2992_1531_3fa2_8dc7,
+            second: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2430_8d31_3198_a2e1,
+            third: seed.rotate_left(32).wrapping_mul(0xb7e1_5162_8aed_2a6b)
+                ^ 0x1370_7344_a409_3823,
+        }
+    }
+
     /// A well mixed hash of two words: folded 128-bit products with factors
     /// that depend on the seed. Fast rather than cryptographic; whoever does
     /// not know the seed and does not see hashes cannot aim for collisions.
     pub(crate) fn hash(self, a: u64, b: u64) -> u64 {
-        let Self(seed) = self;
-        // Odd constants with about as many ones as zeros in every part
-        // (digits of pi and e); a zero seed still mixes.
-        let second = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2430_8d31_3198_a2e1;
-        let third =
-            seed.rotate_left(32).wrapping_mul(0xb7e1_5162_8aed_2a6b) ^ 0x1370_7344_a409_3823;
-        let mixed = fold(a ^ seed ^ 0x2992_1531_3fa2_8dc7, second);
-        fold(fold(mixed ^ b, third) ^ second, 0xd6e8_feb8_6659_fd93)
+        let mixed = fold(a ^ self.first, self.second);
+        fold(fold(mixed ^ b, self.third) ^ self.second, 0xd6e8_feb8_6659_fd93)
     }
 }
 
@@ -254,11 +264,11 @@ mod tests {
             let mut changed = [[0u32; 64]; 2];
             for sample in 0..400u64 {
                 let (a, b) = (sample << 1, sample.wrapping_mul(0x1_0001_0001) ^ 0x63);
-                let before = Seed(seed).hash(a, b);
+                let before = Seed::new(seed).hash(a, b);
                 for bit in 0..64 {
                     let flipped = [
-                        Seed(seed).hash(a ^ (1 << bit), b),
-                        Seed(seed).hash(a, b ^ (1 << bit)),
+                        Seed::new(seed).hash(a ^ (1 << bit), b),
+                        Seed::new(seed).hash(a, b ^ (1 << bit)),
                     ];
                     for (changed, after) in changed.iter_mut().zip(flipped) {
                         changed[bit] += (before ^ after).count_ones();
@@ -279,7 +289,7 @@ mod tests {
         for seed in 0..20u64 {
             let mut cells = vec![0u32; 1 << 14];
             for id in 0..1u64 << 14 {
-                let hash = Seed(seed).hash(id * 2, ((id % 7) << 16) | 0xfa0);
+                let hash = Seed::new(seed).hash(id * 2, ((id % 7) << 16) | 0xfa0);
                 cells[shorten(hash) as usize & 0x3fff] += 1;
             }
             let empty = cells.iter().filter(|count| **count == 0).count();
@@ -290,7 +300,7 @@ mod tests {
 
     #[test]
     fn hash__collisions_of_one_seed_are_none_of_another() {
-        let cell = |seed: u64, id: u64| shorten(Seed(seed).hash(id, 9)) & 0xfff;
+        let cell = |seed: u64, id: u64| shorten(Seed::new(seed).hash(id, 9)) & 0xfff;
         let target = cell(1, 0);
         let colliding: Vec<u64> = (0..1 << 20).filter(|id| cell(1, *id) == target).collect();
         assert!(colliding.len() > 150);
@@ -302,7 +312,7 @@ mod tests {
 
     #[test]
     fn hash__takes_the_order_of_its_words_into_account() {
-        let seed = Seed(77);
+        let seed = Seed::new(77);
         let swapped = (0..1000u64).filter(|n| seed.hash(*n, n + 1) == seed.hash(n + 1, *n));
         assert_eq!(swapped.count(), 0);
     }
