@@ -116,8 +116,7 @@ fn text__of_every_golden_capture_is_its_txt_file() {
             let (actual_time, actual) = without_time(actual);
             let (expected_time, expected) = without_time(expected);
             assert_eq!(actual, expected, "{name}");
-            // The text files have the times of the switch's log and not those
-            // of the records, which were stamped a moment later.
+            // The times in the text files are not those of the records.
             assert!(
                 (actual_time - expected_time).abs() < 0.005,
                 "{name}: {actual}"

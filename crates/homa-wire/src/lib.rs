@@ -1,7 +1,7 @@
 //! The Homa packet formats, and nothing else.
 //!
 //! Two types a format, as everywhere in this project's model codebases: a
-//! *view* ([`layout`], private: byte-exact, alignment one, big endian) and a
+//! *view* (`layout`, private: byte-exact, alignment one, big endian) and a
 //! *repr* ([`Packet`], closed world, host order). [`Packet::parse`] checks
 //! every length once and never panics on any bytes; after it nothing in the
 //! other crates looks at a length again. [`Packet::emit`] is its inverse: the
