@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::{Counters, NetworkError, Path, ReceiveBatch, SendBatch};
@@ -50,6 +51,19 @@ pub struct SendOutcome {
     pub blocked: Option<Blocked>,
 }
 
+/// What became of [`Datapath::refuse`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The sender was told.
+    Answered,
+    /// Too many were told just now.
+    RateLimited,
+    /// The kernel could not, or the packet must not be answered.
+    Failed,
+    /// This datapath cannot tell anybody: answer with a Homa packet.
+    Unsupported,
+}
+
 /// Carries Homa packets, and only that.
 ///
 /// All methods take `&self` and never block; an implementation locks its own
@@ -93,6 +107,14 @@ pub trait Datapath: Send + Sync {
     /// before acting.
     fn errors(&self, report: &mut dyn FnMut(NetworkError<'_>));
 
+    /// Tells the sender of a received packet, below Homa, that nobody has the
+    /// Homa port it is for: ICMP port unreachable where the datapath can send
+    /// it. `path` is the packet's, `packet` its bytes.
+    fn refuse(&self, path: &Path, packet: &[u8]) -> Refusal {
+        let _ = (path, packet);
+        Refusal::Unsupported
+    }
+
     /// The descriptors that get readable (or in error) when `receive` or
     /// `errors` has something. Always the same ones.
     fn descriptors(&self) -> Vec<BorrowedFd<'_>>;
@@ -104,3 +126,52 @@ pub trait Datapath: Send + Sync {
     /// A snapshot of all counters since the datapath was made.
     fn counters(&self) -> Counters;
 }
+
+/// A pointer to a datapath is a datapath.
+macro_rules! forward {
+    ($($pointer:ident),+) => {$(
+        impl<D: Datapath + ?Sized> Datapath for $pointer<D> {
+            fn kind(&self) -> Kind {
+                (**self).kind()
+            }
+
+            fn local_addresses(&self) -> Vec<SocketAddr> {
+                (**self).local_addresses()
+            }
+
+            fn max_packet(&self, path: &Path) -> usize {
+                (**self).max_packet(path)
+            }
+
+            fn send(&self, batch: &mut SendBatch) -> SendOutcome {
+                (**self).send(batch)
+            }
+
+            fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+                (**self).receive(batch)
+            }
+
+            fn errors(&self, report: &mut dyn FnMut(NetworkError<'_>)) {
+                (**self).errors(report);
+            }
+
+            fn refuse(&self, path: &Path, packet: &[u8]) -> Refusal {
+                (**self).refuse(path, packet)
+            }
+
+            fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+                (**self).descriptors()
+            }
+
+            fn next_release(&self) -> Option<Instant> {
+                (**self).next_release()
+            }
+
+            fn counters(&self) -> Counters {
+                (**self).counters()
+            }
+        }
+    )+};
+}
+
+forward!(Box, Arc);

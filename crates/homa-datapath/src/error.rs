@@ -76,12 +76,3 @@ pub enum BindError {
         source: io::Error,
     },
 }
-
-impl BindError {
-    pub(crate) fn last_os(call: &'static str) -> Self {
-        Self::System {
-            call,
-            source: io::Error::last_os_error(),
-        }
-    }
-}

@@ -25,20 +25,27 @@
 mod counters;
 mod datapath;
 mod error;
+mod headers;
 mod path;
 mod receive_batch;
 mod route;
 mod send_batch;
 mod socket;
 
+pub mod mem;
+pub mod raw;
+pub mod tap;
 pub mod udp;
 
 pub use counters::Counters;
-pub use datapath::{Blocked, Datapath, Kind, SendOutcome};
+pub use datapath::{Blocked, Datapath, Kind, Refusal, SendOutcome};
 pub use error::{BindError, NetworkError, NetworkErrorKind};
+pub use mem::{Mem, MemNetwork, MemOptions};
 pub use path::Path;
+pub use raw::{PortReservation, Raw, RawOptions, reserve_port};
 pub use receive_batch::{BatchFull, Meta, ReceiveBatch};
 pub use send_batch::{Outgoing, SendBatch};
+pub use tap::{Faults, Tap, TapOptions};
 pub use udp::{Offload, Udp, UdpOptions};
 
 /// Longest Homa packet that any datapath carries, and the most bytes of one

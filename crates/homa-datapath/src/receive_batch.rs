@@ -135,18 +135,31 @@ impl ReceiveBatch {
     /// [`BatchFull`] when no place is left, or the packet is longer than a
     /// place (64 KiB).
     pub fn push(&mut self, meta: &Meta, bytes: &[u8]) -> Result<(), BatchFull> {
-        if self.next_place == self.messages.len() || bytes.len() > PLACE_BYTES {
+        self.push_parts(meta, [bytes, &[]])
+    }
+
+    /// [`ReceiveBatch::push`] of a packet that lies in two parts.
+    pub(crate) fn push_parts(&mut self, meta: &Meta, parts: [&[u8]; 2]) -> Result<(), BatchFull> {
+        let length = parts[0].len() + parts[1].len();
+        if self.next_place == self.messages.len() || length > PLACE_BYTES {
             return Err(BatchFull);
         }
         let start = self.next_place * PLACE_BYTES;
-        self.arena[start..start + bytes.len()].copy_from_slice(bytes);
+        let middle = start + parts[0].len();
+        self.arena[start..middle].copy_from_slice(parts[0]);
+        self.arena[middle..start + length].copy_from_slice(parts[1]);
         self.commit(Message {
             meta: *meta,
             start,
-            length: bytes.len(),
-            segment: bytes.len().max(1),
+            length,
+            segment: length.max(1),
         });
         Ok(())
+    }
+
+    /// Whether another message fits.
+    pub(crate) fn has_room(&self) -> bool {
+        self.next_place < self.messages.len()
     }
 
     /// The places that are free, one after the other from the first, as one

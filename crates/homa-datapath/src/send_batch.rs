@@ -56,7 +56,7 @@ impl Group {
 
     fn takes(&self, path: &Path, tos: u8, length: usize) -> bool {
         let bytes = self.end - self.start;
-        bytes % self.segment == 0
+        bytes.is_multiple_of(self.segment)
             && length <= self.segment
             && bytes + length <= MAX_PACKET_BYTES
             && bytes / self.segment < MAX_GROUP_PACKETS

@@ -1,6 +1,12 @@
 //! The UDP datapath on real sockets.
 
 #![allow(non_snake_case, reason = "test names are function__case")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test program"
+)]
 
 mod common;
 

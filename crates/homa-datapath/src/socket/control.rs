@@ -66,7 +66,7 @@ impl Writer<'_> {
         unsafe {
             room.as_mut_ptr()
                 .cast::<libc::cmsghdr>()
-                .write_unaligned(header)
+                .write_unaligned(header);
         };
         room[HEADER..HEADER + payload.len()].copy_from_slice(payload);
         self.used = end;
@@ -135,11 +135,11 @@ pub(crate) fn read(control: &[u8]) -> Received {
             // IPv4 gives one byte, IPv6 an int that one byte holds.
             received.tos = match payload {
                 [tos] => *tos,
-                other => int(other).unwrap_or(0) as u8,
+                other => int(other).unwrap_or(0).cast_unsigned() as u8,
             };
         }
         (libc::SOL_IP, libc::IP_PKTINFO) => {
-            received.interface = int(payload).unwrap_or(0) as u32;
+            received.interface = int(payload).unwrap_or(0).cast_unsigned();
             received.local = payload
                 .get(4..8)
                 .and_then(|bytes| <[u8; 4]>::try_from(bytes).ok())
@@ -150,13 +150,13 @@ pub(crate) fn read(control: &[u8]) -> Received {
                 .get(..16)
                 .and_then(|bytes| <[u8; 16]>::try_from(bytes).ok())
                 .map(IpAddr::from);
-            received.interface = payload.get(16..).and_then(int).unwrap_or(0) as u32;
+            received.interface = payload.get(16..).and_then(int).unwrap_or(0).cast_unsigned();
         }
         (libc::SOL_UDP, libc::UDP_GRO) => {
             received.segment = int(payload).and_then(|size| usize::try_from(size).ok());
         }
         (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-            received.kernel_drops = int(payload).map(|count| count as u32);
+            received.kernel_drops = int(payload).map(i32::cast_unsigned);
         }
         _ => {}
     });
@@ -175,6 +175,7 @@ pub(crate) fn each(mut control: &[u8], mut visit: impl FnMut(libc::c_int, libc::
         // header, and any bits are a valid header, which is plain integers;
         // the read needs no alignment.
         let header = unsafe { control.as_ptr().cast::<libc::cmsghdr>().read_unaligned() };
+        #[allow(clippy::unnecessary_cast, reason = "musl has another type here")]
         let length = header.cmsg_len as usize;
         let Some(payload) = control.get(HEADER..length) else {
             return;

@@ -86,6 +86,7 @@ impl ErrorEntry {
         self.quoted_length = usize::try_from(length).unwrap_or(0).min(QUOTED_BYTES);
         self.remote = self.name.address(header.msg_namelen);
         let control = control::bytes_of(&self.control);
+        #[allow(clippy::unnecessary_cast, reason = "musl has another type here")]
         let control_length = (header.msg_controllen as usize).min(control.len());
         self.meaning = meaning(socket.family, &control[..control_length]);
         Ok(())

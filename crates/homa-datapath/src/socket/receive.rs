@@ -97,6 +97,7 @@ impl Receive {
     pub(crate) fn arrived(&self, lane: usize) -> Arrived {
         let header = &self.headers[lane].msg_hdr;
         let control = control::bytes_of(&self.controls[lane]);
+        #[allow(clippy::unnecessary_cast, reason = "musl has another type here")]
         let control_length = (header.msg_controllen as usize).min(control.len());
         Arrived {
             length: (self.headers[lane].msg_len as usize).min(PLACE_BYTES),

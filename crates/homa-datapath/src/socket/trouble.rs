@@ -8,6 +8,11 @@ use std::io;
 
 use super::error_number;
 
+/// Errors of earlier packets that one call meets before it gives up for now.
+/// Each is taken off the socket when met; more than this in one call is a storm
+/// of ICMP.
+pub(crate) const PENDING_LIMIT: usize = 64;
+
 /// What an error means if it is not an old one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
