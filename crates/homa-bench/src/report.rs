@@ -180,6 +180,11 @@ impl Report {
         table::render(self)
     }
 
+    /// For people, one line: title, rates, round trips.
+    pub fn line(&self) -> String {
+        table::render_line(self)
+    }
+
     /// For programs, one JSON object over several lines.
     pub fn json(&self) -> String {
         // Maps with text keys and finite numbers always have a JSON form.

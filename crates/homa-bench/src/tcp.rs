@@ -13,11 +13,13 @@
 //! spin, which is the harness's.
 
 mod client;
+mod congestion;
 mod events;
 mod frame;
 mod link;
 mod server;
 
 pub use client::{Client, DEFAULT_CONNECTIONS};
+pub use congestion::Congestion;
 pub use frame::MAX_MESSAGE_BYTES;
 pub use server::Server;

@@ -23,7 +23,7 @@ use homa_bench::quantile::Quantile;
 use homa_bench::report::Report;
 use homa_bench::run::{self, End, Setup, Verify};
 use homa_bench::stop::Stop;
-use homa_bench::tcp::{Client, DEFAULT_CONNECTIONS, Server};
+use homa_bench::tcp::{Client, Congestion, DEFAULT_CONNECTIONS, Server};
 use homa_bench::transport::{ServerCounters, Transport};
 use homa_bench::workload::Workload;
 
@@ -38,7 +38,7 @@ struct TestServer {
 
 impl TestServer {
     fn start() -> Self {
-        let mut server = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let mut server = Server::bind("127.0.0.1:0".parse().unwrap(), &Congestion::System).unwrap();
         let stop = Stop::new();
         let (address, counters) = (server.local_address().unwrap(), server.counters());
         let asked = stop.clone();
@@ -88,7 +88,7 @@ fn closed(outstanding: usize) -> Load {
 
 fn connect(servers: &[&TestServer]) -> Client {
     let addresses: Vec<SocketAddr> = servers.iter().map(|server| server.address).collect();
-    Client::connect(&addresses, DEFAULT_CONNECTIONS).unwrap()
+    Client::connect(&addresses, DEFAULT_CONNECTIONS, Congestion::System).unwrap()
 }
 
 #[test]
@@ -126,7 +126,12 @@ fn run__open_loop_counts_agree_with_the_server() {
 fn run__long_messages_both_ways_do_not_block_each_other() {
     let server = TestServer::start();
     // More in flight on two connections than all socket buffers hold.
-    let mut client = Client::connect(&[server.address], NonZeroUsize::new(2).unwrap()).unwrap();
+    let mut client = Client::connect(
+        &[server.address],
+        NonZeroUsize::new(2).unwrap(),
+        Congestion::System,
+    )
+    .unwrap();
     let mut setup = setup("1m", closed(24));
     setup.workload = Workload::fixed(8_000_000).unwrap();
     let outcome = run::run(&mut client, &setup, &Stop::new(), &mut Silent).unwrap();
@@ -243,7 +248,7 @@ fn connect__nobody_there() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let error = Client::connect(&[address], DEFAULT_CONNECTIONS).unwrap_err();
+    let error = Client::connect(&[address], DEFAULT_CONNECTIONS, Congestion::System).unwrap_err();
     assert!(matches!(error, BenchError::Refused { .. }), "{error}");
     assert!(
         error
@@ -253,9 +258,33 @@ fn connect__nobody_there() {
 }
 
 #[test]
+fn connect__congestion_control_by_name() {
+    let server = TestServer::start();
+    let named = |name: &str| {
+        Client::connect(
+            &[server.address],
+            DEFAULT_CONNECTIONS,
+            Congestion::Named(name.into()),
+        )
+    };
+    // Every kernel has reno.
+    let client = named("reno").unwrap();
+    assert!(
+        client
+            .details()
+            .contains(&("congestion control".into(), "reno".into()))
+    );
+    let error = named("tortoise").unwrap_err().to_string();
+    assert!(
+        error.contains("`tortoise`") && error.contains("reno"),
+        "{error}"
+    );
+}
+
+#[test]
 fn bind__port_taken() {
     let server = TestServer::start();
-    let error = Server::bind(server.address).unwrap_err();
+    let error = Server::bind(server.address, &Congestion::System).unwrap_err();
     assert!(matches!(error, BenchError::InUse { .. }), "{error}");
 }
 
@@ -277,7 +306,7 @@ fn other_service(answer: &'static [u8]) -> SocketAddr {
 #[test]
 fn run__another_service_on_the_port() {
     let address = other_service(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-    let mut client = Client::connect(&[address], DEFAULT_CONNECTIONS).unwrap();
+    let mut client = Client::connect(&[address], DEFAULT_CONNECTIONS, Congestion::System).unwrap();
     let setup = setup("100", closed(1));
     let error = run::run(&mut client, &setup, &Stop::new(), &mut Silent).unwrap_err();
     assert!(matches!(error, BenchError::NotOurServer { .. }), "{error}");
@@ -286,7 +315,7 @@ fn run__another_service_on_the_port() {
 #[test]
 fn run__a_silent_service() {
     let address = other_service(b"");
-    let mut client = Client::connect(&[address], DEFAULT_CONNECTIONS).unwrap();
+    let mut client = Client::connect(&[address], DEFAULT_CONNECTIONS, Congestion::System).unwrap();
     let mut setup = setup("100", closed(1));
     setup.silence = Duration::from_millis(300);
     let error = run::run(&mut client, &setup, &Stop::new(), &mut Silent).unwrap_err();
@@ -311,7 +340,12 @@ fn corrupting_echo() -> SocketAddr {
 #[test]
 fn run__changed_bytes_are_noticed_if_asked() {
     for (verify, noticed) in [(Verify::Bytes, true), (Verify::Length, false)] {
-        let mut client = Client::connect(&[corrupting_echo()], DEFAULT_CONNECTIONS).unwrap();
+        let mut client = Client::connect(
+            &[corrupting_echo()],
+            DEFAULT_CONNECTIONS,
+            Congestion::System,
+        )
+        .unwrap();
         let mut setup = setup("100", closed(1));
         setup.verify = verify;
         let result = run::run(&mut client, &setup, &Stop::new(), &mut Silent);
@@ -356,7 +390,7 @@ fn ping__answers_and_summary() {
 #[test]
 fn ping__no_answer_is_lost_and_the_next_has_a_new_connection() {
     let address = other_service(b"");
-    let mut client = Client::connect(&[address], DEFAULT_CONNECTIONS).unwrap();
+    let mut client = Client::connect(&[address], DEFAULT_CONNECTIONS, Congestion::System).unwrap();
     let mut setup = ping_setup(1);
     setup.timeout = Duration::from_millis(100);
     let mut outcomes = Vec::new();

@@ -5,7 +5,12 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod decode;
+mod interrupt;
+mod ping;
+mod server;
+mod target;
 
 use std::process::ExitCode;
 
@@ -21,11 +26,17 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Server(server::Arguments),
+    Ping(ping::Arguments),
+    Bench(Box<bench::Arguments>),
     Decode(decode::Arguments),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Server(arguments) => server::run(&arguments),
+        Command::Ping(arguments) => ping::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Decode(arguments) => decode::run(&arguments),
     }
 }

@@ -2,6 +2,11 @@
 //!
 //! One thread a protocol; the main thread reports and waits for Ctrl-C.
 
+#![allow(
+    clippy::cast_precision_loss,
+    reason = "counts become rates, far below 2^53"
+)]
+
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -11,13 +16,14 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use homa_bench::error::BenchError;
-use homa_bench::run::DEFAULT_SPIN;
 use homa_bench::stop::Stop;
 use homa_bench::tcp;
 use homa_bench::transport::{ServerCounters, ServerTotals};
 
 use crate::interrupt::stop_on_signals;
-use crate::target::{EXIT_FAILED, Protocol, fail, listen_address, microseconds, positive_seconds};
+use crate::target::{
+    DEFAULT_POLL_US, EXIT_FAILED, Protocol, fail, listen_address, microseconds, positive_seconds,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,16 +61,16 @@ pub(crate) struct Arguments {
     /// Look for requests without sleeping for this many microseconds after
     /// the last one. 0 saves processor time, and costs latency: waking a
     /// sleeping thread takes 45 to 100 us on many machines.
-    #[arg(long, value_name = "US", default_value_t = DEFAULT_SPIN.as_micros().to_string(), value_parser = microseconds_text)]
-    poll: String,
+    #[arg(long, value_name = "US", default_value = DEFAULT_POLL_US, value_parser = microseconds)]
+    poll: Duration,
+
+    /// TCP: congestion control, such as cubic. Default: the system's.
+    #[arg(long, value_name = "NAME")]
+    tcp_congestion: Option<String>,
 
     /// JSON lines on stdout instead of text: `listening`, `interval`, `total`.
     #[arg(long)]
     json: bool,
-}
-
-fn microseconds_text(text: &str) -> Result<String, String> {
-    microseconds(text).map(|_| text.to_owned())
 }
 
 struct Service {
@@ -72,4 +78,156 @@ struct Service {
     address: SocketAddr,
     counters: Arc<ServerCounters>,
     thread: JoinHandle<Result<(), BenchError>>,
+}
+
+/// Runs until a signal or a failure.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    match serve(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(EXIT_FAILED, error),
+    }
+}
+
+fn serve(arguments: &Arguments) -> Result<(), BenchError> {
+    let stop = stop_on_signals().map_err(BenchError::system("signal handlers"))?;
+    let services = [start(arguments, &stop)?];
+    let voice = Voice {
+        json: arguments.json,
+    };
+    for service in &services {
+        voice.listening(service);
+    }
+    let watched = io::stderr().is_terminal();
+    let every = arguments.interval.unwrap_or(Duration::from_secs(1));
+    let begin = Instant::now();
+    let mut last: Vec<ServerTotals> = services.iter().map(|s| s.counters.totals()).collect();
+    let mut due = begin + every;
+    while !stop.requested() && services.iter().all(|service| !service.thread.is_finished()) {
+        // Short, so that Ctrl-C is heard soon.
+        thread::sleep(
+            due.saturating_duration_since(Instant::now())
+                .min(Duration::from_millis(100)),
+        );
+        if Instant::now() < due {
+            continue;
+        }
+        for (service, last) in services.iter().zip(&mut last) {
+            let now = service.counters.totals();
+            if arguments.interval.is_some() || (watched && now != *last) {
+                voice.interval(service, begin.elapsed(), every, &now, last);
+            }
+            *last = now;
+        }
+        due += every;
+    }
+    stop.request();
+    let mut result = Ok(());
+    for service in services {
+        voice.total(&service, begin.elapsed());
+        let ended = service
+            .thread
+            .join()
+            .unwrap_or_else(|_| Err(BenchError::Transport("the server's thread panicked".into())));
+        result = result.and(ended);
+    }
+    result
+}
+
+fn start(arguments: &Arguments, stop: &Stop) -> Result<Service, BenchError> {
+    let (spin, stop) = (arguments.poll, stop.clone());
+    match arguments.protocol {
+        Protocol::Tcp => {
+            let mut server =
+                tcp::Server::bind(arguments.listen, &arguments.tcp_congestion.clone().into())?;
+            Ok(Service {
+                protocol: "tcp",
+                address: server.local_address()?,
+                counters: server.counters(),
+                thread: thread::spawn(move || server.run(spin, &stop)),
+            })
+        }
+    }
+}
+
+/// How the server speaks; a closed stdout does not stop it.
+struct Voice {
+    json: bool,
+}
+
+impl Voice {
+    fn listening(&self, service: &Service) {
+        let Service {
+            protocol, address, ..
+        } = service;
+        if self.json {
+            say(&serde_json::json!({
+                "event": "listening", "schema_version": 1,
+                "protocol": protocol, "address": address.to_string(),
+            }));
+        } else {
+            say(&format!(
+                "homa server: {protocol} on {address}; Ctrl-C stops"
+            ));
+        }
+    }
+
+    fn interval(
+        &self,
+        service: &Service,
+        at: Duration,
+        length: Duration,
+        now: &ServerTotals,
+        last: &ServerTotals,
+    ) {
+        let per_s = |now: u64, last: u64| (now - last) as f64 / length.as_secs_f64();
+        let kops = per_s(now.requests, last.requests) / 1e3;
+        let in_gbps = per_s(now.request_bytes, last.request_bytes) * 8.0 / 1e9;
+        let out_gbps = per_s(now.response_bytes, last.response_bytes) * 8.0 / 1e9;
+        if self.json {
+            say(&serde_json::json!({
+                "event": "interval", "protocol": service.protocol, "at_s": at.as_secs_f64(),
+                "kops": kops, "in_gbps": in_gbps, "out_gbps": out_gbps,
+            }));
+        } else {
+            let _ = writeln!(
+                io::stderr(),
+                "{} {:6.1} s: {kops:8.2} Kops/s, {in_gbps:7.3} Gbit/s in, {out_gbps:7.3} Gbit/s out",
+                service.protocol,
+                at.as_secs_f64(),
+            );
+        }
+    }
+
+    fn total(&self, service: &Service, at: Duration) {
+        let totals = service.counters.totals();
+        if self.json {
+            say(&serde_json::json!({
+                "event": "total", "protocol": service.protocol, "at_s": at.as_secs_f64(),
+                "totals": totals,
+            }));
+        } else {
+            say(&format!(
+                "homa server: {}: {} requests answered in {:.1} s, {} B in, {} B out{}",
+                service.protocol,
+                totals.requests,
+                at.as_secs_f64(),
+                totals.request_bytes,
+                totals.response_bytes,
+                if totals.refused > 0 {
+                    format!(
+                        ", {} turned away (malformed, or too many connections)",
+                        totals.refused
+                    )
+                } else {
+                    String::new()
+                },
+            ));
+        }
+    }
+}
+
+/// One line on stdout, at once: scripts wait for it.
+fn say(line: &dyn std::fmt::Display) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

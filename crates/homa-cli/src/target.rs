@@ -11,12 +11,15 @@ use std::time::Duration;
 use clap::ValueEnum;
 use homa_bench::error::BenchError;
 use homa_bench::message::{MIN_REQUEST_BYTES, ResponseSize};
-use homa_bench::tcp;
+use homa_bench::tcp::{self, Congestion};
 use homa_bench::transport::Transport;
 use homa_bench::workload::parse_size;
 
 /// Where servers listen unless told otherwise.
 pub(crate) const DEFAULT_PORT: u16 = 4000;
+
+/// [`homa_bench::run::DEFAULT_SPIN`] as an option's default.
+pub(crate) const DEFAULT_POLL_US: &str = "100";
 
 /// A run that failed or is not complete.
 pub(crate) const EXIT_FAILED: u8 = 1;
@@ -31,17 +34,22 @@ pub(crate) enum Protocol {
 }
 
 /// What it takes to reach servers, for every protocol.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Reach {
     pub(crate) protocol: Protocol,
     pub(crate) tcp_connections: NonZeroUsize,
+    pub(crate) tcp_congestion: Congestion,
 }
 
 impl Reach {
     /// Makes the client's side.
     pub(crate) fn connect(self, servers: &[SocketAddr]) -> Result<Box<dyn Transport>, BenchError> {
         match self.protocol {
-            Protocol::Tcp => Ok(Box::new(tcp::Client::connect(servers, self.tcp_connections)?)),
+            Protocol::Tcp => Ok(Box::new(tcp::Client::connect(
+                servers,
+                self.tcp_connections,
+                self.tcp_congestion,
+            )?)),
         }
     }
 }
@@ -55,7 +63,9 @@ pub(crate) fn fail(code: u8, error: impl Display) -> ExitCode {
 
 /// Resolves `HOST[:PORT],HOST[:PORT]...`, each to its first address.
 pub(crate) fn resolve(list: &str) -> Result<Vec<SocketAddr>, String> {
-    list.split(',').map(|host| resolve_one(host.trim())).collect()
+    list.split(',')
+        .map(|host| resolve_one(host.trim()))
+        .collect()
 }
 
 fn resolve_one(host: &str) -> Result<SocketAddr, String> {
@@ -70,7 +80,9 @@ fn resolve_one(host: &str) -> Result<SocketAddr, String> {
         },
     };
     let unknown = |reason: &dyn Display| {
-        format!("cannot resolve `{name}` ({reason}): give HOST or HOST:PORT with a name or address that this machine knows")
+        format!(
+            "cannot resolve `{name}` ({reason}): give HOST or HOST:PORT with a name or address that this machine knows"
+        )
     };
     if name.is_empty() {
         return Err(unknown(&"no name"));
@@ -102,7 +114,9 @@ pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix(':').unwrap_or(text);
     port.parse()
         .map(|port| SocketAddr::from(([0, 0, 0, 0], port)))
-        .map_err(|_| "give ADDR:PORT, ADDR, :PORT or PORT, such as 127.0.0.1:4000 or [::]:4000".into())
+        .map_err(|_| {
+            "give ADDR:PORT, ADDR, :PORT or PORT, such as 127.0.0.1:4000 or [::]:4000".into()
+        })
 }
 
 /// `echo` or a length in bytes.
@@ -111,8 +125,13 @@ pub(crate) fn response_size(text: &str) -> Result<ResponseSize, String> {
         return Ok(ResponseSize::Echo);
     }
     match parse_size(text).map(u32::try_from) {
-        Some(Ok(bytes)) if bytes > 0 && bytes <= tcp::MAX_MESSAGE_BYTES => Ok(ResponseSize::Fixed(bytes)),
-        _ => Err(format!("give `echo` or a length from 1 to {} bytes, such as 100 or 64k", tcp::MAX_MESSAGE_BYTES)),
+        Some(Ok(bytes)) if bytes > 0 && bytes <= tcp::MAX_MESSAGE_BYTES => {
+            Ok(ResponseSize::Fixed(bytes))
+        }
+        _ => Err(format!(
+            "give `echo` or a length from 1 to {} bytes, such as 100 or 64k",
+            tcp::MAX_MESSAGE_BYTES
+        )),
     }
 }
 
@@ -120,7 +139,9 @@ pub(crate) fn response_size(text: &str) -> Result<ResponseSize, String> {
 pub(crate) fn request_size(text: &str) -> Result<u32, String> {
     match parse_size(text).map(u32::try_from) {
         Some(Ok(bytes)) if bytes >= MIN_REQUEST_BYTES => Ok(bytes),
-        _ => Err(format!("give a length of at least {MIN_REQUEST_BYTES} bytes, such as 100, 64k or 1m")),
+        _ => Err(format!(
+            "give a length of at least {MIN_REQUEST_BYTES} bytes, such as 100, 64k or 1m"
+        )),
     }
 }
 
@@ -180,10 +201,27 @@ mod tests {
     fn resolve__ports_families_and_lists() {
         let found = resolve("127.0.0.1,127.0.0.2:5,::1,[::1]:6,[::1]").unwrap();
         let text: Vec<String> = found.iter().map(ToString::to_string).collect();
-        assert_eq!(text, ["127.0.0.1:4000", "127.0.0.2:5", "[::1]:4000", "[::1]:6", "[::1]:4000"]);
-        assert!(resolve("127.0.0.1:70000").unwrap_err().contains("not a port"));
+        assert_eq!(
+            text,
+            [
+                "127.0.0.1:4000",
+                "127.0.0.2:5",
+                "[::1]:4000",
+                "[::1]:6",
+                "[::1]:4000"
+            ]
+        );
+        assert!(
+            resolve("127.0.0.1:70000")
+                .unwrap_err()
+                .contains("not a port")
+        );
         assert!(resolve("").unwrap_err().contains("cannot resolve"));
-        assert!(resolve("a.invalid").unwrap_err().contains("cannot resolve `a.invalid`"));
+        assert!(
+            resolve("a.invalid")
+                .unwrap_err()
+                .contains("cannot resolve `a.invalid`")
+        );
     }
 
     #[test]
@@ -197,6 +235,14 @@ mod tests {
     }
 
     #[test]
+    fn default_poll__is_the_library_s() {
+        assert_eq!(
+            microseconds(DEFAULT_POLL_US),
+            Ok(homa_bench::run::DEFAULT_SPIN)
+        );
+    }
+
+    #[test]
     fn numbers__units_and_nonsense() {
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         assert_eq!(microseconds("50us"), Ok(Duration::from_micros(50)));
@@ -205,7 +251,10 @@ mod tests {
         assert_eq!(request_size("8"), Ok(8));
         for bad in ["", "-1", "nan", "inf", "x"] {
             assert!(seconds(bad).is_err() && microseconds(bad).is_err(), "{bad}");
-            assert!(positive_number(bad).is_err() && response_size(bad).is_err(), "{bad}");
+            assert!(
+                positive_number(bad).is_err() && response_size(bad).is_err(),
+                "{bad}"
+            );
         }
         assert!(positive_seconds("0").is_err() && positive_number("0").is_err());
         assert!(request_size("7").is_err() && response_size("0").is_err());

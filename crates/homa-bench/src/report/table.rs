@@ -14,6 +14,35 @@ pub(super) fn render(report: &Report) -> String {
     text
 }
 
+/// One line, ending in a line feed.
+pub(super) fn render_line(report: &Report) -> String {
+    let (totals, send) = (&report.totals, &report.digest.all.latency_from_send_us);
+    let mut line = format!(
+        "{} {:<10} {:>7} B x {:<3} {:9.2} Kops/s {:8.3} Gbit/s out {:8.3} Gbit/s in, round trip (us): p50 {:>7} p99 {:>7} p99.9 {:>7}",
+        report.setup.protocol,
+        report.title,
+        report.setup.request_bytes.1,
+        report.setup.outstanding,
+        totals.achieved_kops,
+        totals.out_gbps,
+        totals.in_gbps,
+        send.p50,
+        send.p99,
+        send.p999,
+    );
+    if report.end != "complete" {
+        line.push_str(", ");
+        line.push_str(report.end);
+    }
+    line.push('\n');
+    for note in &report.notes {
+        line.push_str("note: ");
+        line.push_str(note);
+        line.push('\n');
+    }
+    line
+}
+
 fn write_all(out: &mut String, report: &Report) -> fmt::Result {
     write_setup(out, report)?;
     write_totals(out, report)?;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 
+use super::congestion::Congestion;
 use super::events::EventSet;
 use super::frame::{MAX_MESSAGE_BYTES, Message};
 use super::link::{Link, LinkEnd, TURN_BYTES};
@@ -33,6 +34,7 @@ pub struct Client {
     scratch: Vec<u8>,
     messages: Vec<Message>,
     max_connections: NonZeroUsize,
+    congestion: Congestion,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +58,7 @@ impl Client {
     pub fn connect(
         addresses: &[SocketAddr],
         max_connections: NonZeroUsize,
+        congestion: Congestion,
     ) -> Result<Self, BenchError> {
         let mut client = Self {
             events: EventSet::new().map_err(BenchError::system("epoll"))?,
@@ -66,9 +69,11 @@ impl Client {
             scratch: vec![0; TURN_BYTES],
             messages: Vec::new(),
             max_connections,
+            congestion,
         };
         for (index, &address) in addresses.iter().enumerate() {
             let stream = connect_blocking(address)?;
+            client.set_options(&stream)?;
             let link = client.add(PeerIndex(index), stream)?;
             client.pools[index].idle.push(link);
         }
@@ -92,6 +97,13 @@ impl Client {
         Ok(index)
     }
 
+    fn set_options(&self, stream: &TcpStream) -> Result<(), BenchError> {
+        stream
+            .set_nodelay(true)
+            .map_err(BenchError::system("TCP_NODELAY"))?;
+        self.congestion.apply(stream)
+    }
+
     fn choose(&mut self, peer: PeerIndex) -> Result<usize, BenchError> {
         let pool = &mut self.pools[peer.0];
         if let Some(index) = pool.idle.pop() {
@@ -100,7 +112,7 @@ impl Client {
         if pool.links.len() < self.max_connections.get() {
             let address = self.addresses[peer.0];
             let stream = TcpStream::connect(address).map_err(BenchError::system("connect"))?;
-            set_options(&stream)?;
+            self.set_options(&stream)?;
             return self.add(peer, stream);
         }
         let links = &self.links;
@@ -204,8 +216,10 @@ impl Transport for Client {
     }
 
     fn details(&self) -> Vec<(String, String)> {
-        let control = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")
-            .map_or_else(|_| "unknown".into(), |text| text.trim().to_owned());
+        let control = self.links.first().map_or_else(
+            || "unknown".into(),
+            |slot| Congestion::in_use(slot.link.stream()),
+        );
         vec![
             (
                 "connections".into(),
@@ -302,13 +316,5 @@ fn connect_blocking(address: SocketAddr) -> Result<TcpStream, BenchError> {
     stream
         .set_nonblocking(true)
         .map_err(BenchError::system("non-blocking mode of a connection"))?;
-    let stream = TcpStream::from_std(stream);
-    set_options(&stream)?;
-    Ok(stream)
-}
-
-fn set_options(stream: &TcpStream) -> Result<(), BenchError> {
-    stream
-        .set_nodelay(true)
-        .map_err(BenchError::system("TCP_NODELAY"))
+    Ok(TcpStream::from_std(stream))
 }

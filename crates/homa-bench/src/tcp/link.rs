@@ -74,6 +74,10 @@ impl Link {
         }
     }
 
+    pub(super) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
     pub(super) fn stream_mut(&mut self) -> &mut TcpStream {
         &mut self.stream
     }

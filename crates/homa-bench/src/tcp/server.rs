@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use mio::net::TcpListener;
 use mio::{Interest, Token};
 
+use super::congestion::Congestion;
 use super::events::EventSet;
 use super::frame::{MAX_MESSAGE_BYTES, Message};
 use super::link::{Link, LinkEnd, TURN_BYTES};
@@ -49,7 +50,7 @@ struct Slot {
 
 impl Server {
     /// Listens on `address` (port 0: any).
-    pub fn bind(address: SocketAddr) -> Result<Self, BenchError> {
+    pub fn bind(address: SocketAddr, congestion: &Congestion) -> Result<Self, BenchError> {
         let events = EventSet::new().map_err(BenchError::system("epoll"))?;
         let mut listener = TcpListener::bind(address).map_err(|source| {
             if source.kind() == io::ErrorKind::AddrInUse {
@@ -61,6 +62,7 @@ impl Server {
                 BenchError::Listen { address, source }
             }
         })?;
+        congestion.apply(&listener)?;
         events
             .registry()
             .register(&mut listener, LISTENER, Interest::READABLE)
