@@ -51,6 +51,11 @@ impl Buffers {
         }
     }
 
+    /// No message could go on that has waited for memory.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.returned == Returned::Nothing || self.waiting.is_empty()
+    }
+
     pub(crate) fn used(&self) -> u64 {
         self.used
     }
@@ -71,13 +76,23 @@ impl Endpoint {
     /// Charges bytes that have arrived; `false` means that there is no room
     /// and that the message now waits.
     pub(crate) fn charge_memory(&mut self, slot: u32, bytes: u32) -> bool {
-        if !self.uses(Mechanisms::BUFFER_LIMIT) {
-            return true;
-        }
         let Some(rpc) = self.rpcs.slot_mut(slot) else {
             return false;
         };
         let (length, age, owner) = (rpc.incoming.length, rpc.age, rpc.peer);
+        let free = self.buffers.free();
+        if let Some(peer) = self.peers.slot_mut(owner)
+            && peer.buffer_bytes + u64::from(bytes) <= free
+        {
+            // Plenty: less than half of what is free would be the peer's.
+            self.buffers.used += u64::from(bytes);
+            rpc.incoming.charged += bytes;
+            peer.buffer_bytes += u64::from(bytes);
+            return true;
+        }
+        if !self.uses(Mechanisms::BUFFER_LIMIT) {
+            return true;
+        }
         if !self.has_room(slot, owner, u64::from(bytes)) {
             if let Some(rpc) = self.rpcs.slot_mut(slot) {
                 rpc.incoming.memory = Memory::Awaited;

@@ -399,7 +399,7 @@ impl Endpoint {
                 }
                 Notice::Cancelled => return Some(Event::Cancelled { rpc }),
                 Notice::Ended(ending) => {
-                    self.rpcs.remove(handle);
+                    self.rpcs.free(handle);
                     return Some(match ending {
                         Ending::Failed(failure) => Event::Failed { rpc, failure },
                         Ending::Delivered => Event::Delivered { rpc },

@@ -47,7 +47,7 @@ impl Endpoint {
                 return Err(DropReason::UnknownRpc);
             }
         };
-        self.begin(now, slot, data)?;
+        self.begin(now, slot, data, payload_length)?;
         self.check_cutoff_version(now, from, packet, data.cutoff_version);
         if payload_length == 0 {
             return Ok(Verdict::Control);
@@ -113,7 +113,13 @@ impl Endpoint {
     }
 
     /// Brings the RPC into the state in which it receives this message.
-    fn begin(&mut self, now: Time, slot: u32, data: &Data) -> Result<(), DropReason> {
+    fn begin(
+        &mut self,
+        now: Time,
+        slot: u32,
+        data: &Data,
+        payload_length: u32,
+    ) -> Result<(), DropReason> {
         let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
         match rpc.phase {
             Phase::Outgoing if rpc.is_client() && rpc.kind == Kind::Call => {
@@ -136,8 +142,10 @@ impl Endpoint {
         }
         rpc.incoming.begin(data.message_length, data.incoming);
         self.record_length(now, data.message_length);
-        self.start_granting(now, slot);
-        self.arm(slot, now + self.settings.resend_ns);
+        if payload_length < data.message_length {
+            self.start_granting(now, slot);
+            self.arm(slot, now + self.settings.resend_ns);
+        }
         Ok(())
     }
 

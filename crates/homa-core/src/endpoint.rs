@@ -457,7 +457,7 @@ impl Endpoint {
         self.unlink(slot);
         self.notice_links.remove(&mut self.notices, slot);
         if let Some(handle) = self.rpcs.handle(slot) {
-            self.rpcs.remove(handle);
+            self.rpcs.free(handle);
         }
     }
 
@@ -532,7 +532,9 @@ impl Endpoint {
         };
         let message = &rpc.outgoing;
         if message.is_sendable() && !self.held_links.contains(slot) {
-            rpc.lane = self.sending.set(slot, message.length, message.remaining(), rpc.age);
+            rpc.lane = self
+                .sending
+                .set(slot, message.length, message.remaining(), rpc.age);
         } else {
             self.sending.remove(slot, rpc.lane);
             rpc.lane = Lane::None;

@@ -53,6 +53,11 @@ impl Granting {
         }
     }
 
+    /// No grant is due or could be made.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.due.is_empty() && self.stale == Stale::No
+    }
+
     pub(crate) fn total_incoming(&self) -> u64 {
         self.total
     }
@@ -87,7 +92,9 @@ impl Endpoint {
             return;
         };
         if rpc.incoming.is_complete() {
-            self.stop_granting(slot);
+            if rpc.incoming.is_managed() || rpc.incoming.counted > 0 {
+                self.stop_granting(slot);
+            }
         } else if rpc.incoming.is_managed() {
             let (peer, rank) = (rpc.peer, self.rank(slot));
             self.grants.update(slot, peer, rank);

@@ -40,6 +40,11 @@ impl Probes {
         }
     }
 
+    /// Nobody is to be asked now.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.ready.is_empty()
+    }
+
     /// An RPC is over.
     pub(crate) fn forget(&mut self, slot: u32, queue: &mut List) {
         self.rpc_links.remove(queue, slot);
@@ -76,7 +81,7 @@ impl Probes {
 
     /// If a new interval has begun, everybody may be asked again.
     pub(crate) fn new_share(&mut self, now: Time) {
-        if now < self.share_at {
+        if self.deferred.is_empty() || now < self.share_at {
             return;
         }
         while let Some(peer) = self.peer_links.pop_front(&mut self.deferred) {

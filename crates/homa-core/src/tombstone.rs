@@ -141,7 +141,12 @@ impl Tombstones {
             self.free_tail();
         }
         let place = self.head;
-        let stone = Stone { of, epitaph, expires_at: now + self.lifetime_ns, younger: None };
+        let stone = Stone {
+            of,
+            epitaph,
+            expires_at: now + self.lifetime_ns,
+            younger: None,
+        };
         match self.ring.get_mut(place as usize) {
             Some(free) => *free = Some(stone),
             None => self.ring.push(Some(stone)),
@@ -194,7 +199,11 @@ impl Tombstones {
     }
 
     fn after(&self, place: Place) -> Place {
-        if place + 1 == self.capacity { 0 } else { place + 1 }
+        if place + 1 == self.capacity {
+            0
+        } else {
+            place + 1
+        }
     }
 
     fn free_tail(&mut self) {

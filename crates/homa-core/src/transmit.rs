@@ -10,7 +10,7 @@ use crate::endpoint::Endpoint;
 use crate::mechanism::Mechanisms;
 use crate::peer::PeerHandle;
 use crate::rpc::{Kind, RpcHandle};
-use crate::sending::Choice;
+use crate::sending::{Choice, Lane};
 use crate::time::Time;
 
 /// A packet to send.
@@ -56,6 +56,24 @@ impl Endpoint {
     /// The next packet to send now, if there is one. Call until there is none,
     /// or stop early: what is left is chosen anew later.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        if self.is_quiet() {
+            None
+        } else {
+            self.next_transmit(now)
+        }
+    }
+
+    /// Nothing has happened that could have made a packet due.
+    fn is_quiet(&self) -> bool {
+        self.sending.len() == 0
+            && self.replies.is_empty()
+            && self.probes.is_quiet()
+            && self.buffers.is_quiet()
+            && self.granting.is_quiet()
+            && self.grants.managed() == 0
+    }
+
+    fn next_transmit(&mut self, now: Time) -> Option<Transmit> {
         self.wake_waiting_for_memory(now);
         self.make_grants(now);
         let control = self
@@ -224,12 +242,20 @@ impl Endpoint {
         if segment.again_until.is_none() {
             rpc.outgoing.next = segment.range.end;
         }
-        if segment.again_until.is_none() && !rpc.outgoing.has_granted_unsent() {
-            if client {
-                self.expect(now, slot);
-            } else if rpc.outgoing.fully_sent() {
-                self.response_sent(now, slot);
+        if rpc.outgoing.fully_sent() && rpc.outgoing.pending.is_empty() {
+            self.sending
+                .remove(slot, core::mem::replace(&mut rpc.lane, Lane::None));
+            if segment.again_until.is_none() {
+                if client {
+                    self.expect(now, slot);
+                } else {
+                    self.response_sent(now, slot);
+                }
             }
+            return;
+        }
+        if segment.again_until.is_none() && client && !rpc.outgoing.has_granted_unsent() {
+            self.expect(now, slot);
         }
         self.review_sending(slot);
     }

@@ -246,34 +246,49 @@ pub struct AckEntry {
 }
 
 /// ACK: RPCs that the server may forget, besides that of the sender id.
+///
+/// Ids and ports are kept apart: every packet of the core is as large as the
+/// largest body, and this is it.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ack {
-    entries: [Option<AckEntry>; MAX_ACKS],
+    ids: [u64; MAX_ACKS],
+    ports: [u16; MAX_ACKS],
+    len: u8,
 }
 
 impl Ack {
     /// An ACK with the given entries; those beyond [`MAX_ACKS`] are left out.
     pub fn new(entries: impl IntoIterator<Item = AckEntry>) -> Self {
         let mut ack = Self::default();
-        for (slot, entry) in ack.entries.iter_mut().zip(entries) {
-            *slot = Some(entry);
+        let places = ack.ids.iter_mut().zip(&mut ack.ports);
+        for ((id, port), entry) in places.zip(entries) {
+            *id = entry.client_id.0;
+            *port = entry.server_port;
+            ack.len += 1;
         }
         ack
     }
 
     /// The entries, in wire order.
     pub fn entries(&self) -> impl Iterator<Item = AckEntry> + '_ {
-        self.entries.iter().flatten().copied()
+        self.ids
+            .iter()
+            .zip(&self.ports)
+            .take(self.len())
+            .map(|(&id, &server_port)| AckEntry {
+                client_id: SenderId(id),
+                server_port,
+            })
     }
 
     /// How many entries there are.
     pub fn len(&self) -> usize {
-        self.entries().count()
+        usize::from(self.len)
     }
 
     /// Whether only the sender id is acknowledged.
     pub fn is_empty(&self) -> bool {
-        self.entries[0].is_none()
+        self.len == 0
     }
 }
 

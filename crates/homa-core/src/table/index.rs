@@ -29,8 +29,7 @@ impl Seed {
         Self {
             first: seed ^ 0x2992_1531_3fa2_8dc7,
             second: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2430_8d31_3198_a2e1,
-            third: seed.rotate_left(32).wrapping_mul(0xb7e1_5162_8aed_2a6b)
-                ^ 0x1370_7344_a409_3823,
+            third: seed.rotate_left(32).wrapping_mul(0xb7e1_5162_8aed_2a6b) ^ 0x1370_7344_a409_3823,
         }
     }
 
@@ -39,7 +38,10 @@ impl Seed {
     /// not know the seed and does not see hashes cannot aim for collisions.
     pub(crate) fn hash(self, a: u64, b: u64) -> u64 {
         let mixed = fold(a ^ self.first, self.second);
-        fold(fold(mixed ^ b, self.third) ^ self.second, 0xd6e8_feb8_6659_fd93)
+        fold(
+            fold(mixed ^ b, self.third) ^ self.second,
+            0xd6e8_feb8_6659_fd93,
+        )
     }
 }
 

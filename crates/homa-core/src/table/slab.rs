@@ -91,6 +91,22 @@ impl<T> Slab<T> {
         })
     }
 
+    /// Drops the value in place, without moving it out; from now on `handle`
+    /// finds nothing. False if it found nothing before.
+    pub(crate) fn free(&mut self, handle: Handle) -> bool {
+        let Some(entry) = self.entries.get_mut(handle.index as usize) else {
+            return false;
+        };
+        if entry.generation != handle.generation || matches!(entry.state, State::Free { .. }) {
+            return false;
+        }
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.state = State::Free { next: self.free };
+        self.free = link_to(handle.index);
+        self.len -= 1;
+        true
+    }
+
     /// Takes the value out; from now on `handle` finds nothing.
     pub(crate) fn remove(&mut self, handle: Handle) -> Option<T> {
         let entry = self.entries.get_mut(handle.index as usize)?;
