@@ -51,11 +51,6 @@ impl Buffers {
         }
     }
 
-    /// No message could go on that has waited for memory.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.returned == Returned::Nothing || self.waiting.is_empty()
-    }
-
     pub(crate) fn used(&self) -> u64 {
         self.used
     }

@@ -112,6 +112,15 @@ pub struct Endpoint {
     pub(crate) server_rpcs: u32,
     pub(crate) client_calls: u32,
     pub(crate) counters: Counters,
+    pub(crate) stirred: Stirred,
+}
+
+/// Whether anything has happened since there was last nothing to send. Every
+/// input stirs, and so does a timer that fires.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stirred {
+    No,
+    Yes,
 }
 
 impl Endpoint {
@@ -159,6 +168,7 @@ impl Endpoint {
             server_rpcs: 0,
             client_calls: 0,
             counters: Counters::default(),
+            stirred: Stirred::Yes,
             settings,
         }
     }
@@ -306,6 +316,7 @@ impl Endpoint {
         packet: &Packet,
         payload_length: u32,
     ) -> Verdict {
+        self.stirred = Stirred::Yes;
         self.counters.count_received(packet.body.packet_type());
         let verdict = self.dispatch(now, peer, packet, payload_length);
         match verdict {

@@ -53,11 +53,6 @@ impl Granting {
         }
     }
 
-    /// No grant is due or could be made.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.due.is_empty() && self.stale == Stale::No
-    }
-
     pub(crate) fn total_incoming(&self) -> u64 {
         self.total
     }
@@ -282,7 +277,7 @@ impl Endpoint {
     }
 
     /// The next GRANT that is due, with the priority it deserves now.
-    pub(crate) fn grant_packet(&mut self) -> Option<(u32, u32, Packet)> {
+    pub(crate) fn grant_packet(&mut self) -> Option<(u32, Packet)> {
         let slot = self.granting.links.pop_front(&mut self.granting.due)?;
         let levels = self.cutoffs.scheduled_levels();
         let by_rank = self.grants.priority(slot, levels);
@@ -300,6 +295,6 @@ impl Endpoint {
             rpc.id.to_sender(),
             Body::Grant(grant),
         );
-        Some((slot, rpc.peer, packet))
+        Some((rpc.peer, packet))
     }
 }

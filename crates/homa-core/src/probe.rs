@@ -40,11 +40,6 @@ impl Probes {
         }
     }
 
-    /// Nobody is to be asked now.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.ready.is_empty()
-    }
-
     /// An RPC is over.
     pub(crate) fn forget(&mut self, slot: u32, queue: &mut List) {
         self.rpc_links.remove(queue, slot);
@@ -79,14 +74,16 @@ impl Probes {
         self.peer_links.push_back(&mut self.deferred, peer);
     }
 
-    /// If a new interval has begun, everybody may be asked again.
-    pub(crate) fn new_share(&mut self, now: Time) {
+    /// If a new interval has begun, everybody may be asked again. Says whether
+    /// anybody had to wait for that.
+    pub(crate) fn new_share(&mut self, now: Time) -> bool {
         if self.deferred.is_empty() || now < self.share_at {
-            return;
+            return false;
         }
         while let Some(peer) = self.peer_links.pop_front(&mut self.deferred) {
             self.peer_links.push_back(&mut self.ready, peer);
         }
+        true
     }
 }
 

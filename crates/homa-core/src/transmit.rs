@@ -4,9 +4,9 @@
 
 use core::ops::Range;
 
-use homa_wire::{Body, DATA_HEADER_LENGTH, Data, Packet};
+use homa_wire::{Body, DATA_HEADER_LENGTH, Data, Packet, PacketType};
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Stirred};
 use crate::mechanism::Mechanisms;
 use crate::peer::PeerHandle;
 use crate::rpc::{Kind, RpcHandle};
@@ -56,65 +56,55 @@ impl Endpoint {
     /// The next packet to send now, if there is one. Call until there is none,
     /// or stop early: what is left is chosen anew later.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
-        if self.is_quiet() {
-            None
-        } else {
-            self.next_transmit(now)
+        if self.stirred == Stirred::No {
+            return None;
         }
-    }
-
-    /// Nothing has happened that could have made a packet due.
-    fn is_quiet(&self) -> bool {
-        self.sending.len() == 0
-            && self.replies.is_empty()
-            && self.probes.is_quiet()
-            && self.buffers.is_quiet()
-            && self.granting.is_quiet()
-            && self.grants.managed() == 0
+        self.next_transmit(now)
     }
 
     fn next_transmit(&mut self, now: Time) -> Option<Transmit> {
         self.wake_waiting_for_memory(now);
         self.make_grants(now);
-        let control = self
-            .replies
-            .pop(&mut self.peers)
-            .or_else(|| self.grant_packet().map(|(_, peer, packet)| (peer, packet)))
-            .or_else(|| self.probe_packet(now));
-        let transmit = match control {
-            Some((peer, packet)) => Transmit {
-                peer: PeerHandle(self.peers.handle(peer)?),
+        if let Some((peer, packet)) = self.control_packet(now) {
+            let peer = self.peers.handle(peer)?;
+            self.pacer.charge(now, packet.header_length() as u64);
+            self.counters.count_sent(packet.body.packet_type());
+            return Some(Transmit {
+                peer: PeerHandle(peer),
                 priority: self.settings.control_priority(),
                 packet,
                 payload: None,
-            },
-            None => self.data_packet(now)?,
-        };
-        let payload_bytes = transmit.payload.map_or(0, |payload| payload.length());
-        self.pacer.charge(
-            now,
-            transmit.packet.header_length() as u64 + u64::from(payload_bytes),
-        );
-        self.counters.count_sent(transmit.packet.body.packet_type());
-        Some(transmit)
-    }
-
-    fn data_packet(&mut self, now: Time) -> Option<Transmit> {
+            });
+        }
         let Some((slot, choice)) = self.sending.choose(now, &self.pacer) else {
-            self.counters.paced_waits += u64::from(self.sending.len() > 0);
+            if self.sending.len() == 0 {
+                self.stirred = Stirred::No;
+            } else {
+                self.counters.paced_waits += 1;
+            }
             return None;
         };
+        self.data_packet(now, slot, choice)
+    }
+
+    fn control_packet(&mut self, now: Time) -> Option<(u32, Packet)> {
+        self.replies
+            .pop(&mut self.peers)
+            .or_else(|| self.grant_packet())
+            .or_else(|| self.probe_packet(now))
+    }
+
+    fn data_packet(&mut self, now: Time, slot: u32, choice: Choice) -> Option<Transmit> {
+        let handle = self.rpcs.handle(slot)?;
         self.name(slot);
         let segment = self.next_segment(slot)?;
         let response_limit_log2 = self.limit_for_response(slot, &segment);
-        let (highest, unknown) = (
-            self.settings.control_priority(),
-            self.settings.second_priority(),
-        );
-        let piggyback = self.uses(Mechanisms::ACK_PIGGYBACK);
-        let handle = self.rpcs.handle(slot)?;
+        let highest = self.settings.control_priority();
+        let unknown = self.settings.second_priority();
+        let piggyback = self.settings.mechanisms.has(Mechanisms::ACK_PIGGYBACK);
         let rpc = self.rpcs.slot(slot)?;
         let message = &rpc.outgoing;
+        let to = self.peers.handle(rpc.peer)?;
         let peer = self.peers.slot_mut(rpc.peer)?;
         let priority = match segment.again_until {
             Some(_) => message.resend_priority,
@@ -122,8 +112,10 @@ impl Endpoint {
                 peer.unscheduled_priority(message.length, unknown, highest)
             }
             None => message.priority,
-        };
+        }
+        .min(highest);
         let ack = if piggyback { peer.newest_owed() } else { None };
+        self.counters.acks_piggybacked += u64::from(ack.is_some());
         let data = Data {
             message_length: message.length,
             incoming: segment.again_until.unwrap_or(message.unscheduled),
@@ -132,28 +124,22 @@ impl Endpoint {
             retransmit: segment.again_until.is_some(),
             response_limit_log2,
             one_way: rpc.kind == Kind::OneWay,
-            ..Data::default()
+            sequence: segment.range.start,
+            segment_offset: Some(segment.range.start),
         };
-        let packet = Packet::new(
-            rpc.local_port,
-            rpc.remote_port,
-            rpc.id.to_sender(),
-            Body::Data(data.at(segment.range.start)),
-        );
-        let transmit = Transmit {
-            peer: PeerHandle(self.peers.handle(rpc.peer)?),
-            priority: priority.min(highest),
-            packet,
+        let (local_port, remote_port, id) = (rpc.local_port, rpc.remote_port, rpc.id);
+        self.account(now, priority, &segment, choice);
+        self.sent_segment(now, slot, &segment);
+        Some(Transmit {
+            peer: PeerHandle(to),
+            priority,
+            packet: Packet::new(local_port, remote_port, id.to_sender(), Body::Data(data)),
             payload: Some(Payload {
                 rpc: RpcHandle(handle),
                 start: segment.range.start,
                 end: segment.range.end,
             }),
-        };
-        self.counters.acks_piggybacked += u64::from(ack.is_some());
-        self.account(&transmit, &segment, choice);
-        self.sent_segment(now, slot, &segment);
-        Some(transmit)
+        })
     }
 
     /// Gives a client RPC its id, now that its first packet leaves.
@@ -211,15 +197,18 @@ impl Endpoint {
         limit
     }
 
-    fn account(&mut self, transmit: &Transmit, segment: &Segment, choice: Choice) {
+    fn account(&mut self, now: Time, priority: u8, segment: &Segment, choice: Choice) {
         let bytes = segment.range.end - segment.range.start;
         let total = u64::from(bytes);
+        let packet_bytes = total + DATA_HEADER_LENGTH as u64;
+        self.pacer.charge(now, packet_bytes);
+        self.counters.count_sent(PacketType::Data);
         if let Some(counter) = self
             .counters
             .sent_bytes_by_priority
-            .get_mut(usize::from(transmit.priority))
+            .get_mut(usize::from(priority))
         {
-            *counter += total + DATA_HEADER_LENGTH as u64;
+            *counter += packet_bytes;
         }
         match segment.again_until {
             Some(_) => self.counters.retransmitted_bytes += total,
