@@ -8,7 +8,7 @@
 )]
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use homa_bench::arrivals::Load;
 use homa_bench::error::BenchError;
-use homa_bench::message::ResponseSize;
+use homa_bench::message::{Directive, ResponseSize};
 use homa_bench::ping::{self, AnswerOutcome};
 use homa_bench::progress::{Interval, Progress, Silent};
 use homa_bench::quantile::Quantile;
@@ -355,6 +355,36 @@ fn run__changed_bytes_are_noticed_if_asked() {
             "{result:?}"
         );
     }
+}
+
+#[test]
+fn server__a_client_that_does_not_read_is_not_served_into_memory() {
+    const REQUESTS: u64 = 500;
+    const RESPONSE_BYTES: u32 = 1_000_000;
+    let server = TestServer::start();
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    let directive = Directive {
+        response: ResponseSize::Fixed(RESPONSE_BYTES),
+        seed: 0,
+    };
+    let mut requests = Vec::new();
+    for id in 0..REQUESTS {
+        requests.extend(b"HmB\x01");
+        requests.extend(8_u32.to_be_bytes());
+        requests.extend(id.to_be_bytes());
+        requests.extend(directive.message(8));
+    }
+    stream.write_all(&requests).unwrap();
+    std::thread::sleep(Duration::from_millis(400));
+    // 32 in memory, and what socket buffers hold.
+    let answered = server.counters.totals().requests;
+    assert!((1..100).contains(&answered), "{answered}");
+    let mut rest = vec![0; 1 << 20];
+    let mut left = REQUESTS * u64::from(16 + RESPONSE_BYTES);
+    while left > 0 {
+        left -= stream.read(&mut rest).unwrap() as u64;
+    }
+    assert_eq!(server.counters.totals().requests, REQUESTS);
 }
 
 fn ping_setup(count: u64) -> ping::Setup {

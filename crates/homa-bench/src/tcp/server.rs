@@ -21,8 +21,8 @@ use crate::transport::ServerCounters;
 const LISTENER: Token = Token(usize::MAX - 1);
 
 /// A connection whose client leaves this many bytes of responses untaken is
-/// not read until it takes some: the server's memory is bounded by what one
-/// client can make it hold, not by how fast it asks.
+/// neither read nor answered until it takes some: what one connection can make
+/// the server hold is this, one response and one read.
 const MAX_UNSENT_BYTES: usize = 32 << 20;
 
 /// Connections kept at once; more are refused by closing them.
@@ -45,6 +45,8 @@ pub struct Server {
 #[derive(Debug)]
 struct Slot {
     link: Link,
+    /// Requests read but not answered yet: at most those of one read.
+    waiting: VecDeque<Message>,
     queued: bool,
 }
 
@@ -166,10 +168,7 @@ impl Server {
                 self.free.push(index);
                 continue;
             }
-            self.links[index] = Some(Slot {
-                link: Link::new(stream),
-                queued: false,
-            });
+            self.links[index] = Some(Slot::new(Link::new(stream)));
         }
     }
 
@@ -178,12 +177,9 @@ impl Server {
             return;
         };
         slot.queued = false;
-        let link = &mut slot.link;
-        let result = Self::serve(link, &mut self.scratch, &mut self.messages, &self.counters);
-        match result {
+        match slot.serve(&mut self.scratch, &mut self.messages, &self.counters) {
             Ok(()) => {
-                let blocked = link.unsent_bytes() >= MAX_UNSENT_BYTES;
-                if link.wants_write() || (link.wants_read() && !blocked) {
+                if slot.wants_turn() {
                     slot.queued = true;
                     self.ready.push_back(index);
                 }
@@ -193,26 +189,48 @@ impl Server {
                     self.counters.add_refused();
                 }
                 // A socket that cannot be taken out leaves the set when closed.
-                let _ = self.events.registry().deregister(link.stream_mut());
+                let _ = self.events.registry().deregister(slot.link.stream_mut());
                 self.links[index] = None;
                 self.free.push(index);
             }
         }
     }
+}
+
+impl Slot {
+    fn new(link: Link) -> Self {
+        Self {
+            link,
+            waiting: VecDeque::new(),
+            queued: false,
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.link.unsent_bytes() < MAX_UNSENT_BYTES
+    }
+
+    fn wants_turn(&self) -> bool {
+        let more = !self.waiting.is_empty() || self.link.wants_read();
+        self.link.wants_write() || (self.has_room() && more)
+    }
 
     fn serve(
-        link: &mut Link,
+        &mut self,
         scratch: &mut [u8],
         messages: &mut Vec<Message>,
         counters: &ServerCounters,
     ) -> Result<(), LinkEnd> {
-        link.write()?;
-        if !link.wants_read() || link.unsent_bytes() >= MAX_UNSENT_BYTES {
-            return Ok(());
+        self.link.write()?;
+        let mut read = Ok(());
+        if self.waiting.is_empty() && self.has_room() && self.link.wants_read() {
+            messages.clear();
+            read = self.link.read(scratch, messages);
+            self.waiting.extend(messages.drain(..));
         }
-        messages.clear();
-        let read = link.read(scratch, messages);
-        for request in messages.drain(..) {
+        while self.has_room()
+            && let Some(request) = self.waiting.pop_front()
+        {
             let request_bytes = request.body.len();
             let Some(response) = message::response_to(request.body, MAX_MESSAGE_BYTES) else {
                 return Err(LinkEnd::Malformed(
@@ -220,9 +238,9 @@ impl Server {
                 ));
             };
             counters.add_request(request_bytes, response.len());
-            link.push(request.id, response);
+            self.link.push(request.id, response);
         }
-        link.write()?;
+        self.link.write()?;
         read
     }
 }
