@@ -7,8 +7,8 @@
 //! works with the module.
 //!
 //! Every raw socket of a host gets a copy of every packet, so there is one
-//! endpoint a network namespace ([`lock`]), and it answers for closed ports
-//! itself ([`icmp`]), since the kernel does not know Homa ports. Nor does it
+//! endpoint a network namespace (`lock`), and it answers for closed ports
+//! itself (`icmp`), since the kernel does not know Homa ports. Nor does it
 //! keep others from them: [`reserve_port`] does, where they use UDP.
 
 mod checksum;

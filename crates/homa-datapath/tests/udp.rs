@@ -301,7 +301,12 @@ fn narrow_path() -> Result<(Namespace, Namespace, Namespace), String> {
 fn errors__narrow_path_is_learned_and_old_packets_still_arrive() {
     let (a, _router, b) = match narrow_path() {
         Ok(hosts) => hosts,
-        Err(why) => return skipped("errors__narrow_path_is_learned", &why),
+        Err(why) => {
+            return skipped(
+                "errors__narrow_path_is_learned_and_old_packets_still_arrive",
+                &why,
+            );
+        }
     };
     for (host_a, host_b, header) in [("10.1.0.1", "10.2.0.1", 28), ("[fd01::1]", "[fd02::1]", 48)] {
         let from = a.run(move || on(&format!("{host_a}:0")));

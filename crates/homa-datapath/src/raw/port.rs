@@ -22,8 +22,8 @@ impl PortReservation {
     }
 }
 
-/// Reserves a port number by binding UDP sockets to it, both families; 0 is
-/// not a port.
+/// Reserves a port number, in the calling thread's network namespace, by
+/// binding a UDP socket to it for both families; 0 is not a port.
 ///
 /// # Errors
 ///

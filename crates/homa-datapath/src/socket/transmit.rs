@@ -120,7 +120,7 @@ impl Transmit {
                 socket.fd(),
                 self.headers.as_mut_ptr(),
                 count as libc::c_uint,
-                libc::MSG_DONTWAIT,
+                libc::MSG_DONTWAIT as _,
             )
         })?;
         taken.messages = usize::try_from(result).unwrap_or(0).min(count);

@@ -81,11 +81,13 @@ impl Trouble {
         }
     }
 
-    /// Whether a receive call can fail so because of an earlier packet.
-    pub(crate) fn is_about_earlier_packet(self) -> bool {
-        matches!(
-            self,
-            Self::Pending | Self::TooBig | Self::Unreachable | Self::Forbidden
+    /// Whether a receive call that failed so leaves the socket usable. What
+    /// ICMP can cause must be on this side, whatever number it has: anybody
+    /// can send ICMP.
+    pub(crate) fn leaves_socket_usable(error: &io::Error) -> bool {
+        !matches!(
+            error_number(error),
+            libc::EBADF | libc::ENOTSOCK | libc::EFAULT | libc::EINVAL
         )
     }
 }
@@ -111,18 +113,24 @@ mod tests {
     }
 
     #[test]
-    fn of__icmp_results_are_about_earlier_packets() {
+    fn leaves_socket_usable__whatever_icmp_causes() {
+        // The kernel's tables of what ICMP and ICMPv6 codes become.
         for number in [
-            libc::ECONNREFUSED,
-            libc::EHOSTUNREACH,
             libc::ENETUNREACH,
+            libc::EHOSTUNREACH,
+            libc::ENOPROTOOPT,
+            libc::ECONNREFUSED,
             libc::EMSGSIZE,
+            libc::EOPNOTSUPP,
+            libc::EHOSTDOWN,
+            libc::ENONET,
             libc::EACCES,
             libc::EPROTO,
-            libc::ENOPROTOOPT,
         ] {
-            assert!(of(number, Load::Packet).is_about_earlier_packet());
+            let error = io::Error::from_raw_os_error(number);
+            assert!(Trouble::leaves_socket_usable(&error), "{error}");
         }
-        assert!(!of(libc::EBADF, Load::Packet).is_about_earlier_packet());
+        let closed = io::Error::from_raw_os_error(libc::EBADF);
+        assert!(!Trouble::leaves_socket_usable(&closed));
     }
 }

@@ -54,7 +54,7 @@ impl Sockets {
                 Err(error) => match Trouble::of(&error, Load::Packet) {
                     Trouble::WouldBlock | Trouble::NoBuffers => return Ok(()),
                     Trouble::Interrupted => {}
-                    trouble if trouble.is_about_earlier_packet() => {
+                    _ if Trouble::leaves_socket_usable(&error) => {
                         self.counters.rx_pending_errors.increment();
                     }
                     _ => return Err(error),

@@ -217,3 +217,54 @@ fn messages(batch: &SendBatch, family: Family, whole: bool) -> impl Iterator<Ite
             })
         })
 }
+
+#[cfg(test)]
+#[allow(non_snake_case, reason = "test names are function__case")]
+mod tests {
+    use super::super::Encapsulation;
+    use super::*;
+    use crate::Path;
+
+    /// The kernel here can segment for every device, so its refusal is acted
+    /// out: four packets of 1000 bytes to a loopback address.
+    fn refuse(trouble: Trouble) -> (Sockets, Attempt) {
+        let socket = Socket::open(Family::V4, libc::SOCK_DGRAM, 0).unwrap();
+        let sockets = Sockets::new(Some(socket), None, Encapsulation::Udp, true);
+        let mut batch = SendBatch::default();
+        let path = Path::to(([127, 0, 0, 1], 9).into());
+        for _ in 0..4 {
+            batch.push(&path, 0, 1000).unwrap().fill(0);
+        }
+        let group = batch.groups()[0];
+        let socket = sockets.each().next().unwrap();
+        let mut attempt = Attempt::default();
+        for _ in 0..2 {
+            assert_eq!(attempt.singles, 0, "once is not enough");
+            let step = sockets.judge(trouble, Load::SuperPacket, socket, &group, &mut attempt);
+            assert!(matches!(step, Step::Again));
+        }
+        (sockets, attempt)
+    }
+
+    #[test]
+    fn judge__no_segmentation_is_for_good() {
+        let (sockets, attempt) = refuse(Trouble::NoSegmentation);
+        assert_eq!((attempt.singles, sockets.gso()), (4, false));
+        assert_eq!(sockets.counters.tx_gso_fallbacks.get(), 1);
+    }
+
+    #[test]
+    fn judge__doubtful_refusal_waits_for_a_single_packet() {
+        let (sockets, attempt) = refuse(Trouble::MaybeSegmentation);
+        assert_eq!((attempt.singles, sockets.gso()), (4, true));
+        assert!(attempt.suspect);
+    }
+
+    #[test]
+    fn judge__above_the_path_mtu_is_for_this_group_only() {
+        let (sockets, attempt) = refuse(Trouble::TooBig);
+        assert_eq!((attempt.singles, sockets.gso()), (4, true));
+        assert!(!attempt.suspect);
+        assert_eq!(sockets.counters.tx_gso_too_big.get(), 1);
+    }
+}
