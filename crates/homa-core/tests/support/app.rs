@@ -1,0 +1,22 @@
+//! What the application of a host does with requests.
+
+/// How a server's application treats requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Service {
+    /// Longest time from request to response.
+    pub(crate) time_ns: u64,
+    /// Longest time until the application takes a complete message.
+    pub(crate) take_ns: u64,
+    /// Of 1000 requests, those that are refused instead of answered.
+    pub(crate) refuse_permille: u32,
+}
+
+impl Default for Service {
+    fn default() -> Self {
+        Self {
+            time_ns: 0,
+            take_ns: 0,
+            refuse_permille: 0,
+        }
+    }
+}
