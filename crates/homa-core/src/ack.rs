@@ -138,8 +138,8 @@ impl Endpoint {
         }
     }
 
-    /// Remembers a server RPC that is about to end after its request was
-    /// handed to the application.
+    /// Remembers a server RPC that is about to end, if its request is complete:
+    /// from then on the host may have handed it to the application.
     pub(crate) fn bury(&mut self, now: Time, slot: u32, epitaph: Epitaph) {
         if !self.uses(Mechanisms::TOMBSTONES) {
             return;
@@ -147,6 +147,9 @@ impl Endpoint {
         let Some(rpc) = self.rpcs.slot(slot) else {
             return;
         };
+        if rpc.is_client() || !rpc.incoming.is_complete() {
+            return;
+        }
         let of = Deceased {
             peer: rpc.peer,
             client_port: rpc.client_port(),

@@ -331,7 +331,7 @@ impl Endpoint {
             }
         });
         let tells = self.uses(Mechanisms::ABORT) && self.capabilities.is_some() && heard_of;
-        if !client && matches!(phase, Phase::InService | Phase::Outgoing) {
+        if !client && phase != Phase::Ended {
             let epitaph = if tells {
                 Epitaph::Aborted(code)
             } else {

@@ -348,7 +348,7 @@ impl Endpoint {
         }
         let mut rpc = self.find(from, packet);
         if packet.body.may_have_capabilities() {
-            self.learn(now, from, rpc, packet.body.capabilities());
+            self.learn(now, from, rpc, &packet.body);
             rpc = self.find(from, packet);
         }
         match &packet.body {

@@ -5,7 +5,7 @@
 //! that the standard does not allow (above 1,000,000 bytes, or one-way) waits
 //! for that; a NEED_ACK for an RPC that never was makes any peer send an ACK.
 
-use homa_wire::{Body, Capabilities, Features, Packet, SenderId};
+use homa_wire::{Body, Features, Packet, RpcId, SenderId};
 
 use crate::config::STANDARD_MESSAGE_BYTES;
 use crate::endpoint::Endpoint;
@@ -65,13 +65,8 @@ impl Endpoint {
     /// A packet came that tells the peer's features, or by saying nothing that
     /// it has none. Which life of the peer we know changes only on packets of
     /// an RPC that is alive: anybody could send others.
-    pub(crate) fn learn(
-        &mut self,
-        now: Time,
-        from: u32,
-        rpc: Option<u32>,
-        capabilities: Option<Capabilities>,
-    ) {
+    pub(crate) fn learn(&mut self, now: Time, from: u32, rpc: Option<u32>, body: &Body) {
+        let capabilities = body.capabilities();
         if self.capabilities.is_none() {
             return;
         }
@@ -88,7 +83,8 @@ impl Endpoint {
                     peer.instance = capabilities.instance;
                 }
                 if known != 0 && known != peer.instance {
-                    self.peer_restarted(now, from);
+                    let arrived = rpc.filter(|_| matches!(body, Body::Cutoffs(..)));
+                    self.peer_restarted(now, from, arrived);
                 }
             }
         }
@@ -116,11 +112,20 @@ impl Endpoint {
     /// Another instance answers at the peer's address. Requests that the old
     /// one had completely may have been executed: they fail. What it asked of
     /// us nobody waits for any more.
-    fn peer_restarted(&mut self, now: Time, from: u32) {
+    ///
+    /// `arrived` is an RPC of whose request the new instance has some DATA. A
+    /// packet that was sent once cannot have reached the old one too, so that
+    /// request was not complete there, nor was any that was first sent later:
+    /// they go on, lest the first call after every restart fail.
+    fn peer_restarted(&mut self, now: Time, from: u32, arrived: Option<u32>) {
         if !self.uses(Mechanisms::INSTANCE_CHECK) {
             return;
         }
         self.counters.peer_restarts += 1;
+        let since = arrived
+            .and_then(|slot| self.rpcs.slot(slot))
+            .filter(|rpc| rpc.is_client() && rpc.was_sent_once())
+            .map_or(RpcId(u64::MAX), |rpc| rpc.id);
         let mut at = self.peers.slot(from).and_then(|peer| peer.members.front());
         while let Some(slot) = at {
             at = self.member_links.next(slot);
@@ -129,6 +134,7 @@ impl Endpoint {
             };
             match (rpc.is_client(), rpc.phase) {
                 (true, _) if rpc.incoming.is_complete() => {}
+                (true, _) if rpc.id >= since && rpc.was_sent_once() => {}
                 (true, _) if rpc.outgoing.fully_sent() => {
                     self.end(slot, Ending::Failed(Failure::PeerRestarted));
                 }

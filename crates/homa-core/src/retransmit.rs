@@ -166,15 +166,11 @@ impl Endpoint {
         let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
         match (rpc.is_client(), rpc.phase) {
             (true, Phase::Outgoing) => self.repeat_request(now, slot),
-            (false, Phase::Incoming) => {
-                self.counters.ended_by_unknown += 1;
-                self.end(slot, Ending::Released);
-            }
             (false, Phase::InService) => {
                 self.counters.ended_by_unknown += 1;
                 self.client_gone(slot);
             }
-            (false, Phase::Outgoing) => {
+            (false, Phase::Incoming | Phase::Outgoing) => {
                 self.counters.ended_by_unknown += 1;
                 self.bury(now, slot, Epitaph::Silent);
                 self.end(slot, Ending::Released);
@@ -237,10 +233,8 @@ impl Endpoint {
             (true, _) if rpc.incoming.is_complete() => return Err(DropReason::WrongState),
             (true, _) => self.end(slot, Ending::Failed(crate::Failure::from_abort(code))),
             (false, Phase::InService) => self.client_gone(slot),
-            (false, phase) => {
-                if phase == Phase::Outgoing {
-                    self.bury(now, slot, Epitaph::Silent);
-                }
+            (false, _) => {
+                self.bury(now, slot, Epitaph::Silent);
                 self.end(slot, Ending::Released);
             }
         }

@@ -173,6 +173,11 @@ impl Rpc {
         self.id.is_client()
     }
 
+    /// No packet of its request was ever sent again.
+    pub(crate) fn was_sent_once(&self) -> bool {
+        self.outgoing.answered_at == Time::ZERO && self.silence.repeated_at == Time::ZERO
+    }
+
     /// The client's port, which names a server RPC together with the peer and
     /// the id.
     pub(crate) fn client_port(&self) -> u16 {

@@ -87,11 +87,10 @@ impl Endpoint {
                 (true, _) if rpc.id.0 == 0 || rpc.incoming.is_complete() => continue,
                 (true, _) => self.end(slot, Ending::Failed(failure)),
                 (false, Phase::InService) => self.client_gone(slot),
-                (false, Phase::Outgoing) => {
+                (false, _) => {
                     self.bury(now, slot, Epitaph::Silent);
                     self.end(slot, Ending::Released);
                 }
-                (false, _) => self.end(slot, Ending::Released),
             }
             ended += 1;
         }
