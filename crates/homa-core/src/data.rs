@@ -129,16 +129,15 @@ impl Endpoint {
             Phase::InService => return Err(DropReason::Duplicate),
             Phase::Outgoing | Phase::Ended => return Err(DropReason::WrongState),
         }
+        if rpc.incoming.has_begun() && rpc.incoming.length != data.message_length {
+            return Err(DropReason::LengthChanged);
+        }
         rpc.silence.heard(now);
         if data.response_limit_log2 != 0 && !rpc.is_client() {
             rpc.response_limit_log2 = data.response_limit_log2;
         }
         if rpc.incoming.has_begun() {
-            return if rpc.incoming.length == data.message_length {
-                Ok(())
-            } else {
-                Err(DropReason::LengthChanged)
-            };
+            return Ok(());
         }
         rpc.incoming.begin(data.message_length, data.incoming);
         self.record_length(now, data.message_length);

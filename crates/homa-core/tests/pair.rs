@@ -14,10 +14,7 @@ fn completes(world: &mut World, limit_ns: u64) {
     world.assert_balanced();
     for entry in &world.ledger.entries {
         assert!(
-            matches!(
-                entry.outcome,
-                Some(Outcome::Response | Outcome::Delivered)
-            ),
+            matches!(entry.outcome, Some(Outcome::Response | Outcome::Delivered)),
             "{entry:?}"
         );
         assert_eq!(entry.executions.len(), 1, "{entry:?}");
@@ -68,7 +65,13 @@ fn one_way__delivered_once() {
 #[test]
 fn call__dead_server_times_out() {
     let mut world = World::pair(4, &config());
-    world.script(|seen| if seen.from == 0 { Fate::Drop } else { Fate::Pass });
+    world.script(|seen| {
+        if seen.from == 0 {
+            Fate::Drop
+        } else {
+            Fate::Pass
+        }
+    });
     let tag = world.call(0, 1, 100, 100);
     world.run_until_idle(200 * MS);
     assert_eq!(
@@ -81,7 +84,13 @@ fn call__dead_server_times_out() {
 #[test]
 fn call__first_packet_of_everything_lost() {
     let mut world = World::pair(5, &config());
-    world.script(|seen| if seen.nth == 0 { Fate::Drop } else { Fate::Pass });
+    world.script(|seen| {
+        if seen.nth == 0 {
+            Fate::Drop
+        } else {
+            Fate::Pass
+        }
+    });
     world.call(0, 1, 100_000, 100_000);
     world.call(0, 1, 10, 10);
     completes(&mut world, 1500 * MS);

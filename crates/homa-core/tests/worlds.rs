@@ -111,7 +111,11 @@ fn one_world(seed: u64) {
     let restarts = random.chance(200);
     let grants = watch_grants(&mut world);
     let requests = 1 + random.below(60);
-    let most = if random.chance(300) { 1_000_000 } else { 60_000 };
+    let most = if random.chance(300) {
+        1_000_000
+    } else {
+        60_000
+    };
     for _ in 0..requests {
         let client = random.below(hosts as u64) as usize;
         let server = (client + 1 + random.below(hosts as u64 - 1) as usize) % hosts;
