@@ -290,10 +290,9 @@ impl Endpoint {
     fn idle_peer(&mut self, now: Time) -> Option<PeerHandle> {
         const LOOK_AT: usize = 64;
         self.tombstones.sweep(now, &mut self.peers, LOOK_AT as u32);
-        let by_age = core::iter::successors(self.peer_age.front(), |slot| {
-            self.peer_age_links.next(*slot)
-        });
-        let slot = by_age
+        let slot = self
+            .peer_age_links
+            .iter(&self.peer_age)
             .take(LOOK_AT)
             .find(|slot| self.peers.slot(*slot).is_some_and(Peer::is_idle))?;
         self.peers.handle(slot).map(PeerHandle)
@@ -342,7 +341,7 @@ impl Endpoint {
         let known = self.peers.get_mut(peer.0).ok_or(DropReason::UnknownPeer)?;
         known.last_heard = now;
         known.unanswered = 0;
-        if self.peer_age.back() != Some(from) {
+        if self.peer_age_links.back(&self.peer_age) != Some(from) {
             self.peer_age_links.remove(&mut self.peer_age, from);
             self.peer_age_links.push_back(&mut self.peer_age, from);
         }

@@ -128,7 +128,7 @@ impl Endpoint {
             .map_or(RpcId(u64::MAX), |rpc| rpc.id);
         let mut at = self.peers.slot(from).and_then(|peer| peer.members.front());
         while let Some(slot) = at {
-            at = self.member_links.next(slot);
+            at = self.next_member(from, slot);
             let Some(rpc) = self.rpcs.slot(slot) else {
                 continue;
             };

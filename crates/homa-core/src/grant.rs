@@ -148,7 +148,7 @@ impl Grants {
 
     /// The oldest message that is not fully granted, and its successors.
     pub(crate) fn oldest(&self) -> impl Iterator<Item = u32> + '_ {
-        core::iter::successors(self.oldest.front(), |slot| self.links.next(*slot))
+        self.links.iter(&self.oldest)
     }
 
     /// The active messages, best first.

@@ -52,8 +52,7 @@ impl Probes {
         }
         // It is in one of the two lists; popping until it is gone would lose
         // others, so look where it is.
-        let in_ready = core::iter::successors(self.ready.front(), |at| self.peer_links.next(*at))
-            .any(|at| at == peer);
+        let in_ready = self.peer_links.iter(&self.ready).any(|at| at == peer);
         let list = if in_ready {
             &mut self.ready
         } else {

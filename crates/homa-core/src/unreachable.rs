@@ -62,7 +62,7 @@ impl Endpoint {
             Some(id) => self
                 .lookup(peer.index(), homa_wire::RpcId(id.0), |_| true)
                 .is_some_and(matches),
-            None => self.members_from(first).any(matches),
+            None => self.member_links.iter(&known.members).any(matches),
         };
         if !ours {
             return 0;
@@ -75,7 +75,7 @@ impl Endpoint {
         let mut ended = 0;
         let mut at = first;
         while let Some(slot) = at {
-            at = self.member_links.next(slot);
+            at = self.next_member(peer.index(), slot);
             let Some(rpc) = self.rpcs.slot(slot) else {
                 continue;
             };
@@ -98,7 +98,10 @@ impl Endpoint {
         ended
     }
 
-    fn members_from(&self, first: Option<u32>) -> impl Iterator<Item = u32> + '_ {
-        core::iter::successors(first, |slot| self.member_links.next(*slot))
+    /// The RPC after `slot` among those of a peer. To be asked before `slot`
+    /// may end.
+    pub(crate) fn next_member(&self, peer: u32, slot: u32) -> Option<u32> {
+        let members = &self.peers.slot(peer)?.members;
+        self.member_links.next(members, slot)
     }
 }

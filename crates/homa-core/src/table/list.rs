@@ -3,10 +3,12 @@
 //! Owns the nodes ([`Links`]); each [`List`] is a head that lives wherever its
 //! owner likes and must always be passed together with the same `Links`.
 //!
+//! The nodes of a list form a ring and the head is its first slot, so that
+//! putting in and taking out are the same few writes wherever in the list.
+//!
 //! Invariants: a slot is in at most one list of a `Links`; a node is all zero
-//! exactly while its slot is in none; the ends of a list point at themselves,
-//! so that being linked can be read off the node. A list is the only copy of
-//! itself in use (it is `Copy` so that it can sit in other plain records).
+//! exactly while its slot is in none. A list is the only copy of itself in use
+//! (it is `Copy` so that it can sit in other plain records).
 
 use super::{Link, link_to, slot_of};
 use alloc::{vec, vec::Vec};
@@ -15,16 +17,9 @@ use alloc::{vec, vec::Vec};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct List {
     front: Link,
-    back: Link,
-    len: u32,
 }
 
 impl List {
-    /// How many slots are in the list.
-    pub(crate) fn len(&self) -> u32 {
-        self.len
-    }
-
     /// Whether no slot is in the list.
     pub(crate) fn is_empty(&self) -> bool {
         self.front.is_none()
@@ -33,11 +28,6 @@ impl List {
     /// The first slot.
     pub(crate) fn front(&self) -> Option<u32> {
         slot_of(self.front)
-    }
-
-    /// The last slot.
-    pub(crate) fn back(&self) -> Option<u32> {
-        slot_of(self.back)
     }
 }
 
@@ -61,70 +51,51 @@ impl Links {
 
     /// Appends `slot`; false (and nothing done) if it is in a list already or
     /// out of range.
+    #[inline]
     pub(crate) fn push_back(&mut self, list: &mut List, slot: u32) -> bool {
         let this = link_to(slot);
-        let old = list.back;
-        let Some(node) = self.unlinked(slot) else {
+        let front = list.front.or(this);
+        if self.contains(slot) || !self.insert_before(slot, front) {
             return false;
-        };
-        *node = [old.or(this), this];
-        match slot_of(old) {
-            Some(back) => self.join(back, NEXT, this),
-            None => list.front = this,
         }
-        list.back = this;
-        list.len += 1;
+        list.front = front;
         true
     }
 
     /// Puts `slot` before all others; false (and nothing done) if it is in a
     /// list already or out of range.
     pub(crate) fn push_front(&mut self, list: &mut List, slot: u32) -> bool {
-        let this = link_to(slot);
-        let old = list.front;
-        let Some(node) = self.unlinked(slot) else {
-            return false;
-        };
-        *node = [this, old.or(this)];
-        match slot_of(old) {
-            Some(front) => self.join(front, PREVIOUS, this),
-            None => list.back = this,
+        let pushed = self.push_back(list, slot);
+        if pushed {
+            // The last of a ring is also what comes before its first.
+            list.front = link_to(slot);
         }
-        list.front = this;
-        list.len += 1;
-        true
+        pushed
     }
 
     /// Takes `slot` out of `list`, which must be the one it is in; false if it
     /// is in none.
+    #[inline]
     pub(crate) fn remove(&mut self, list: &mut List, slot: u32) -> bool {
         let this = link_to(slot);
-        let Some(&[previous, next]) = self.nodes.get(slot as usize) else {
+        let Some(node) = self.nodes.get_mut(slot as usize) else {
             return false;
         };
-        let (first, last) = (previous == this, next == this);
-        // An end of some other list, or not linked: the cheap part of
-        // noticing that the caller mixed up its lists.
-        if previous.is_none() || first != (list.front == this) || last != (list.back == this) {
-            debug_assert!(previous.is_none(), "slot {slot} is in another list");
+        let [previous, next] = *node;
+        if previous.is_none() {
             return false;
         }
-        match slot_of(previous) {
-            Some(before) if !first => {
-                self.join(before, NEXT, if last { previous } else { next });
-            }
-            _ => list.front = next.filter(|_| !last),
+        *node = [None; 2];
+        if next == this {
+            debug_assert!(list.front == this, "slot {slot} is in another list");
+            list.front = None;
+            return true;
         }
-        match slot_of(next) {
-            Some(after) if !last => {
-                self.join(after, PREVIOUS, if first { next } else { previous });
-            }
-            _ => list.back = previous.filter(|_| !first),
+        self.join(previous, NEXT, next);
+        self.join(next, PREVIOUS, previous);
+        if list.front == this {
+            list.front = next;
         }
-        if let Some(node) = self.nodes.get_mut(slot as usize) {
-            *node = [None; 2];
-        }
-        list.len = list.len.saturating_sub(1);
         true
     }
 
@@ -134,31 +105,52 @@ impl Links {
         self.remove(list, slot).then_some(slot)
     }
 
-    /// The slot after `slot` in its list.
-    pub(crate) fn next(&self, slot: u32) -> Option<u32> {
+    /// The last slot of a list.
+    #[inline]
+    pub(crate) fn back(&self, list: &List) -> Option<u32> {
+        slot_of(self.nodes.get(list.front()? as usize)?[PREVIOUS])
+    }
+
+    /// The slot after `slot` in `list`, which must be the one it is in.
+    pub(crate) fn next(&self, list: &List, slot: u32) -> Option<u32> {
         let next = self.nodes.get(slot as usize)?[NEXT];
-        slot_of(next).filter(|next| *next != slot)
+        slot_of(next.filter(|_| next != list.front))
+    }
+
+    /// The slots of a list in order.
+    pub(crate) fn iter(&self, list: &List) -> impl Iterator<Item = u32> + '_ {
+        let list = *list;
+        core::iter::successors(list.front(), move |slot| self.next(&list, *slot))
     }
 
     /// Whether `slot` is in some list of these links.
+    #[inline]
     pub(crate) fn contains(&self, slot: u32) -> bool {
         self.nodes
             .get(slot as usize)
             .is_some_and(|node| node[PREVIOUS].is_some())
     }
 
-    /// The node of a slot that is in no list.
-    fn unlinked(&mut self, slot: u32) -> Option<&mut [Link; 2]> {
-        self.nodes
-            .get_mut(slot as usize)
-            .filter(|node| node[PREVIOUS].is_none())
+    /// Puts a slot into the ring in front of `next`, which may be itself;
+    /// false if it is out of range.
+    fn insert_before(&mut self, slot: u32, next: Link) -> bool {
+        let this = link_to(slot);
+        let last = match slot_of(next).and_then(|next| self.nodes.get(next as usize)) {
+            Some(node) => node[PREVIOUS].or(this),
+            None => return false,
+        };
+        match self.nodes.get_mut(slot as usize) {
+            Some(node) => *node = [last, next],
+            None => return false,
+        }
+        self.join(last, NEXT, this);
+        self.join(next, PREVIOUS, this);
+        true
     }
 
-    fn join(&mut self, slot: u32, side: usize, to: Link) {
-        if let Some(end) = self
-            .nodes
-            .get_mut(slot as usize)
-            .and_then(|node| node.get_mut(side))
+    fn join(&mut self, link: Link, side: usize, to: Link) {
+        if let Some(node) = slot_of(link).and_then(|slot| self.nodes.get_mut(slot as usize))
+            && let Some(end) = node.get_mut(side)
         {
             *end = to;
         }
@@ -236,11 +228,10 @@ mod tests {
                 }
                 for (list, model) in lists.iter().zip(&model) {
                     prop_assert_eq!(list.front(), model.front().copied());
-                    prop_assert_eq!(list.back(), model.back().copied());
-                    prop_assert_eq!(list.len() as usize, model.len());
+                    prop_assert_eq!(links.back(list), model.back().copied());
                     prop_assert_eq!(list.is_empty(), model.is_empty());
-                    let walked = core::iter::successors(list.front(), |slot| links.next(*slot));
-                    prop_assert!(walked.take(SLOTS as usize + 1).eq(model.iter().copied()));
+                    let walked = links.iter(list).take(SLOTS as usize + 1);
+                    prop_assert!(walked.eq(model.iter().copied()));
                 }
                 for slot in 0..SLOTS + 2 {
                     prop_assert_eq!(links.contains(slot), owner(slot, &model).is_some());
