@@ -186,16 +186,27 @@ impl Endpoint {
         };
         let message = &mut rpc.incoming;
         let goal = message.length.min(message.received.saturating_add(window));
-        let wanted = goal.saturating_sub(message.granted);
         let least = message
             .payload_bytes
             .max(1)
             .min(message.length - message.granted);
+        let mut wanted = goal.saturating_sub(message.granted);
+        if message.granted <= message.received {
+            // A window below one packet must not stop a message for ever.
+            wanted = wanted.max(least);
+        }
         if wanted == 0 || wanted < least {
             return true;
         }
         let room = if self.settings.mechanisms.has(Mechanisms::MAX_INCOMING) {
-            u64::from(self.settings.max_incoming_bytes).saturating_sub(self.granting.total)
+            let room =
+                u64::from(self.settings.max_incoming_bytes).saturating_sub(self.granting.total);
+            // A limit below one packet must not stop everything for ever.
+            if self.granting.total == 0 {
+                room.max(u64::from(least))
+            } else {
+                room
+            }
         } else {
             u64::MAX
         };

@@ -35,13 +35,24 @@ impl<K: Ord + Copy> Heap<K> {
 
     /// Queues `slot` under `key`, or gives it a new key. O(log n). A slot out
     /// of range is a bug of the caller and ignored.
+    #[inline]
     pub(crate) fn set(&mut self, slot: u32, key: K) {
-        let item = Item { key, slot };
-        let Some(&position) = self.position.get(slot as usize) else {
+        let Some(position) = self.position.get_mut(slot as usize) else {
             debug_assert!(false, "slot {slot} out of range");
             return;
         };
-        let Some(at) = (position as usize).checked_sub(1) else {
+        if *position == 0 && self.items.is_empty() {
+            // Often the only one: nothing to compare with.
+            *position = 1;
+            self.items.push(Item { key, slot });
+        } else {
+            self.set_among_others(Item { key, slot });
+        }
+    }
+
+    fn set_among_others(&mut self, item: Item<K>) {
+        let position = self.position.get(item.slot as usize).copied();
+        let Some(at) = (position.unwrap_or(0) as usize).checked_sub(1) else {
             let at = self.items.len();
             self.items.push(item);
             self.sift_up(at, item);
@@ -55,6 +66,7 @@ impl<K: Ord + Copy> Heap<K> {
     }
 
     /// Takes `slot` out and returns its key. O(log n).
+    #[inline]
     pub(crate) fn remove(&mut self, slot: u32) -> Option<K> {
         let position = self.position.get_mut(slot as usize)?;
         let at = (*position as usize).checked_sub(1)?;
@@ -62,13 +74,18 @@ impl<K: Ord + Copy> Heap<K> {
         let removed = self.items.get(at)?.key;
         let last = self.items.pop()?;
         if at < self.items.len() {
-            if last.key < removed {
-                self.sift_up(at, last);
-            } else {
-                self.sift_down(at, last);
-            }
+            self.fill(at, removed, last);
         }
         Some(removed)
+    }
+
+    /// Puts `item` into the hole that `removed` left.
+    fn fill(&mut self, at: usize, removed: K, item: Item<K>) {
+        if item.key < removed {
+            self.sift_up(at, item);
+        } else {
+            self.sift_down(at, item);
+        }
     }
 
     /// The slot with the smallest key.
@@ -84,6 +101,7 @@ impl<K: Ord + Copy> Heap<K> {
     }
 
     /// The key `slot` is queued under.
+    #[inline]
     pub(crate) fn key(&self, slot: u32) -> Option<K> {
         let at = (*self.position.get(slot as usize)? as usize).checked_sub(1)?;
         self.items.get(at).map(|item| item.key)

@@ -18,7 +18,6 @@ use core::num::NonZeroU32;
 pub(crate) struct Seed {
     first: u64,
     second: u64,
-    third: u64,
 }
 
 impl Seed {
@@ -29,19 +28,14 @@ impl Seed {
         Self {
             first: seed ^ 0x2992_1531_3fa2_8dc7,
             second: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2430_8d31_3198_a2e1,
-            third: seed.rotate_left(32).wrapping_mul(0xb7e1_5162_8aed_2a6b) ^ 0x1370_7344_a409_3823,
         }
     }
 
-    /// A well mixed hash of two words: folded 128-bit products with factors
-    /// that depend on the seed. Fast rather than cryptographic; whoever does
+    /// A well mixed hash of two words: folded 128-bit products, the first of
+    /// factors that depend on the seed. Fast rather than cryptographic; whoever does
     /// not know the seed and does not see hashes cannot aim for collisions.
     pub(crate) fn hash(self, a: u64, b: u64) -> u64 {
-        let mixed = fold(a ^ self.first, self.second);
-        fold(
-            fold(mixed ^ b, self.third) ^ self.second,
-            0xd6e8_feb8_6659_fd93,
-        )
+        fold(fold(a ^ self.first, b ^ self.second), 0xd6e8_feb8_6659_fd93)
     }
 }
 
