@@ -38,4 +38,5 @@ pub mod run;
 pub mod stop;
 pub mod tcp;
 pub mod transport;
-pub mod workload;
+
+pub use homa_workload as workload;

@@ -130,7 +130,8 @@ fn check_header(header: &str, line: usize) -> Result<(), CsvError> {
     Ok(())
 }
 
-fn parse_line(content: &str, line: usize) -> Result<Point, CsvError> {
+/// Reads one `size,fraction` line; `line` is its number, for errors.
+pub(super) fn parse_line(content: &str, line: usize) -> Result<Point, CsvError> {
     let Some((size, rest)) = content.split_once(',') else {
         return Err(field(
             line,
