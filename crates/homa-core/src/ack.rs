@@ -7,7 +7,7 @@
 use homa_wire::{Ack, AckEntry, Body, Packet, RpcId};
 
 use crate::counters::DropReason;
-use crate::endpoint::{Endpoint, Stirred, Verdict};
+use crate::endpoint::{Endpoint, Verdict};
 use crate::mechanism::Mechanisms;
 use crate::peer::PeerHandle;
 use crate::rpc::{Ending, Kind, Phase};
@@ -37,7 +37,6 @@ impl Endpoint {
     /// Sends all acks owed to a peer now, from the given port, for instance
     /// because no packet that they could ride on will follow.
     pub fn flush_acks(&mut self, peer: PeerHandle, local_port: u16) {
-        self.stirred = Stirred::Yes;
         let from = peer.index();
         let Some(known) = self.peers.get_mut(peer.0) else {
             return;

@@ -7,7 +7,7 @@
 //! message always completes; a peer may hold at most twice what is still free.
 
 use crate::config::Settings;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Control, Endpoint};
 use crate::incoming::Memory;
 use crate::mechanism::Mechanisms;
 use crate::table::Heap;
@@ -53,6 +53,11 @@ impl Buffers {
 
     pub(crate) fn used(&self) -> u64 {
         self.used
+    }
+
+    /// Whether nobody waits for space that has come back.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.returned == Returned::Nothing
     }
 
     pub(crate) fn waiting(&self) -> u32 {
@@ -152,6 +157,7 @@ impl Endpoint {
         }
         if charged > 0 || favoured {
             self.buffers.returned = Returned::Space;
+            self.control = Control::Possible;
         }
     }
 

@@ -7,7 +7,7 @@ use homa_wire::{AbortCode, Body, RpcId};
 
 use crate::config::{Extensions, STANDARD_MESSAGE_BYTES};
 use crate::counters::DropReason;
-use crate::endpoint::{Endpoint, NewRpc, Stirred, Verdict};
+use crate::endpoint::{Endpoint, NewRpc, Verdict};
 use crate::features::needed;
 use crate::mechanism::Mechanisms;
 use crate::outgoing::Outgoing;
@@ -160,7 +160,6 @@ impl Endpoint {
         to: PeerHandle,
         request: Request,
     ) -> Result<RpcHandle, RequestError> {
-        self.stirred = Stirred::Yes;
         if request.length == 0 {
             return Err(RequestError::Empty);
         }
@@ -226,7 +225,6 @@ impl Endpoint {
     /// The first `bytes` bytes of an outgoing message exist now. Without this
     /// call all of them do; with it, from 0 on, only those.
     pub fn ready(&mut self, rpc: RpcHandle, bytes: u32) {
-        self.stirred = Stirred::Yes;
         if let Some(entry) = self.rpcs.get_mut(rpc.0) {
             entry.outgoing.ready = bytes.min(entry.outgoing.length);
             self.review_sending(rpc.index());
@@ -236,7 +234,6 @@ impl Endpoint {
     /// The application has taken the incoming message: a request is in service
     /// from now on; a call is over, and its ack is owed.
     pub fn taken(&mut self, now: Time, rpc: RpcHandle) {
-        self.stirred = Stirred::Yes;
         let slot = rpc.index();
         let Some(entry) = self.rpcs.get_mut(rpc.0) else {
             return;
@@ -266,7 +263,6 @@ impl Endpoint {
 
     /// Answers a request. On [`RespondError::Gone`] the RPC is over.
     pub fn respond(&mut self, now: Time, rpc: RpcHandle, length: u32) -> Result<(), RespondError> {
-        self.stirred = Stirred::Yes;
         let slot = rpc.index();
         let entry = self.rpcs.get(rpc.0).ok_or(RespondError::Gone)?;
         match (entry.is_client(), entry.phase) {
@@ -313,7 +309,6 @@ impl Endpoint {
     /// as cancelled, a server's with the given code. The RPC is over when this
     /// returns; there is no event.
     pub fn abort(&mut self, now: Time, rpc: RpcHandle, code: AbortCode) {
-        self.stirred = Stirred::Yes;
         let slot = rpc.index();
         let Some(entry) = self.rpcs.get(rpc.0) else {
             return;
@@ -370,13 +365,18 @@ impl Endpoint {
     }
 
     /// The next thing the host is to be told.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
+        if self.notices.is_empty() {
+            return None;
+        }
+        self.next_event()
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
         loop {
-            let slot = self.notice_links.pop_front(&mut self.notices)?;
-            let Some(handle) = self.rpcs.handle(slot) else {
-                continue;
-            };
-            let Some(entry) = self.rpcs.get_mut(handle) else {
+            let slot = self.notices.pop()?;
+            let Some((handle, entry)) = self.rpcs.entry_mut(slot) else {
                 continue;
             };
             let rpc = RpcHandle(handle);

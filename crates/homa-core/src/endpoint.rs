@@ -30,7 +30,7 @@ use crate::probe::Probes;
 use crate::replies::{Queued, Replies};
 use crate::rpc::{Client, Ending, Kind, Notice, Phase, Rpc, RpcHandle, Silence};
 use crate::sending::{Lane, Sending};
-use crate::table::{Heap, Index, Links, List, Ranges, Seed, Slab};
+use crate::table::{Heap, Index, Links, List, Queue, Ranges, Seed, Slab};
 use crate::time::Time;
 use crate::tombstone::Tombstones;
 use crate::{incoming::Incoming, outgoing::Outgoing};
@@ -107,20 +107,21 @@ pub struct Endpoint {
     /// and outlive its RPC, so that RPCs shorter than a timer never touch it.
     pub(crate) timers: Heap<Time>,
     /// RPCs with a notice for the host.
-    pub(crate) notices: List,
-    pub(crate) notice_links: Links,
+    pub(crate) notices: Queue,
     pub(crate) server_rpcs: u32,
     pub(crate) client_calls: u32,
     pub(crate) counters: Counters,
-    pub(crate) stirred: Stirred,
+    pub(crate) control: Control,
 }
 
-/// Whether anything has happened since there was last nothing to send. Every
-/// input stirs, and so does a timer that fires.
+/// Whether anything but DATA may be there to be sent: a reply, a grant, a
+/// probe, or memory that has come back. Whatever makes such a thing says so
+/// here; a look at all of them that finds nothing takes it back. So the many
+/// polls between which nothing of the kind happened cost one branch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stirred {
-    No,
-    Yes,
+pub(crate) enum Control {
+    Nothing,
+    Possible,
 }
 
 impl Endpoint {
@@ -163,12 +164,11 @@ impl Endpoint {
             probes: Probes::new(&settings),
             held_links: Links::with_capacity(max_rpcs),
             timers: Heap::with_capacity(max_rpcs),
-            notices: List::default(),
-            notice_links: Links::with_capacity(max_rpcs),
+            notices: Queue::with_capacity(max_rpcs),
             server_rpcs: 0,
             client_calls: 0,
             counters: Counters::default(),
-            stirred: Stirred::Yes,
+            control: Control::Possible,
             settings,
         }
     }
@@ -315,7 +315,6 @@ impl Endpoint {
         packet: &Packet,
         payload_length: u32,
     ) -> Verdict {
-        self.stirred = Stirred::Yes;
         self.counters.count_received(packet.body.packet_type());
         let verdict = self.dispatch(now, peer, packet, payload_length);
         match verdict {
@@ -449,7 +448,7 @@ impl Endpoint {
     pub(crate) fn notify(&mut self, slot: u32, notice: Notice) {
         if let Some(rpc) = self.rpcs.slot_mut(slot) {
             rpc.notice = notice;
-            self.notice_links.push_back(&mut self.notices, slot);
+            self.notices.push(slot);
         }
     }
 
@@ -465,7 +464,6 @@ impl Endpoint {
     /// Ends an RPC without an event: the host knows.
     pub(crate) fn discard(&mut self, slot: u32) {
         self.unlink(slot);
-        self.notice_links.remove(&mut self.notices, slot);
         if let Some(handle) = self.rpcs.handle(slot) {
             self.rpcs.free(handle);
         }
@@ -507,6 +505,7 @@ impl Endpoint {
 
     /// Queues a control packet that belongs to no RPC.
     pub(crate) fn reply(&mut self, peer: u32, packet: Packet) {
+        self.control = Control::Possible;
         if self.replies.push(&mut self.peers, peer, packet) == Queued::Lost {
             self.counters.replies_dropped += 1;
         }

@@ -9,7 +9,7 @@
 use homa_wire::{Body, Packet};
 
 use crate::config::{IncomingCounts, Settings};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Control, Endpoint};
 use crate::grant::Rank;
 use crate::incoming::{Memory, Scheduling};
 use crate::mechanism::Mechanisms;
@@ -77,6 +77,7 @@ impl Endpoint {
                     .max(now + self.settings.fifo_grant_interval_ns);
             }
             self.granting.stale = Stale::Yes;
+            self.control = Control::Possible;
         }
         self.recount(slot);
     }
@@ -94,9 +95,11 @@ impl Endpoint {
             let (peer, rank) = (rpc.peer, self.rank(slot));
             self.grants.update(slot, peer, rank);
             self.granting.stale = Stale::Yes;
+            self.control = Control::Possible;
             self.recount(slot);
         } else if self.settings.incoming_counts == IncomingCounts::All {
             self.granting.stale = Stale::Yes;
+            self.control = Control::Possible;
             self.recount(slot);
         }
     }
@@ -119,6 +122,7 @@ impl Endpoint {
                 self.granting.fifo_choice = None;
             }
             self.granting.stale = Stale::Yes;
+            self.control = Control::Possible;
         }
     }
 
@@ -249,6 +253,13 @@ impl Endpoint {
         }
         self.recount(slot);
         self.granting.links.push_back(&mut self.granting.due, slot);
+    }
+
+    /// Whether no grant is to be made or sent before something happens.
+    pub(crate) fn is_granting_quiet(&self) -> bool {
+        self.granting.stale == Stale::No
+            && self.granting.due.is_empty()
+            && self.fifo_grant_at().is_none()
     }
 
     fn fifo_is_due(&self, now: Time) -> bool {

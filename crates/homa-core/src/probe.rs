@@ -8,7 +8,7 @@
 use homa_wire::{Body, Packet, Resend};
 
 use crate::config::Settings;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Control, Endpoint};
 use crate::incoming::Memory;
 use crate::mechanism::Mechanisms;
 use crate::rpc::Phase;
@@ -61,6 +61,11 @@ impl Probes {
         self.peer_links.remove(list, peer);
     }
 
+    /// Whether no peer may be sent a probe now.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.ready.is_empty()
+    }
+
     /// When the peers that were deferred get their next share.
     pub(crate) fn next_share_at(&self) -> Option<Time> {
         (!self.deferred.is_empty()).then_some(self.share_at)
@@ -99,6 +104,7 @@ impl Endpoint {
         let Some(peer) = self.peers.slot_mut(rpc.peer) else {
             return;
         };
+        self.control = Control::Possible;
         rpc.silence.cursor = 0;
         rpc.silence.probed_at = now;
         if rotate {

@@ -39,6 +39,10 @@ impl Replies {
         Queued::Yes
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     pub(crate) fn pop(&mut self, peers: &mut Slab<Peer>) -> Option<(u32, Packet)> {
         let (slot, packet) = self.queue.pop_front()?;
         if let Some(peer) = peers.slot_mut(slot) {

@@ -67,6 +67,12 @@ impl Sending {
         self.short.len() + self.long.len()
     }
 
+    /// Whether no message has anything to send.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.short.is_empty() && self.long.is_empty()
+    }
+
     /// A message of `length` bytes, `remaining` of them unsent, may send. Says
     /// in which lane it is now.
     pub(crate) fn set(&mut self, slot: u32, length: u32, remaining: u32, age: u64) -> Lane {

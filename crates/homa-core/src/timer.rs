@@ -5,7 +5,7 @@
 //! whether something is due, and it is set again only if it may ever be. So a
 //! timer costs per expiry, not per packet and not per RPC alive.
 
-use crate::endpoint::{Endpoint, Stirred};
+use crate::endpoint::{Control, Endpoint};
 use crate::mechanism::Mechanisms;
 use crate::rpc::{Client, Ending, Failure, Kind, Phase};
 use crate::time::Time;
@@ -47,18 +47,13 @@ impl Endpoint {
     /// `most` fire in one call, so that a host can bound its turn. Says
     /// whether more are due.
     pub fn timeout(&mut self, now: Time, most: u32) -> MoreDue {
-        // Time alone can open the pacer, the FIFO share, or a peer's next share.
-        if self.sending.len() > 0 || self.grants.managed() > 0 {
-            self.stirred = Stirred::Yes;
-        }
         if self.probes.new_share(now) {
-            self.stirred = Stirred::Yes;
+            self.control = Control::Possible;
         }
         for _ in 0..most {
             match self.timers.peek() {
                 Some((slot, at)) if at <= now => {
                     self.timers.pop();
-                    self.stirred = Stirred::Yes;
                     if let Some(next) = self.look_at(now, slot) {
                         self.arm(slot, next);
                     }

@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use homa_wire::{Body, DATA_HEADER_LENGTH, Data, Packet, PacketType};
 
-use crate::endpoint::{Endpoint, Stirred};
+use crate::endpoint::{Control, Endpoint};
 use crate::mechanism::Mechanisms;
 use crate::peer::PeerHandle;
 use crate::rpc::{Kind, RpcHandle};
@@ -55,43 +55,56 @@ struct Segment {
 impl Endpoint {
     /// The next packet to send now, if there is one. Call until there is none,
     /// or stop early: what is left is chosen anew later.
+    #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
-        if self.stirred == Stirred::No {
+        if self.control == Control::Nothing && self.sending.is_empty() {
             return None;
         }
         self.next_transmit(now)
     }
 
     fn next_transmit(&mut self, now: Time) -> Option<Transmit> {
-        self.wake_waiting_for_memory(now);
-        self.make_grants(now);
-        if let Some((peer, packet)) = self.control_packet(now) {
-            let peer = self.peers.handle(peer)?;
-            self.pacer.charge(now, packet.header_length() as u64);
-            self.counters.count_sent(packet.body.packet_type());
-            return Some(Transmit {
-                peer: PeerHandle(peer),
-                priority: self.settings.control_priority(),
-                packet,
-                payload: None,
-            });
+        if self.control == Control::Possible
+            && let Some(transmit) = self.control_packet(now)
+        {
+            return Some(transmit);
         }
         let Some((slot, choice)) = self.sending.choose(now, &self.pacer) else {
-            if self.sending.len() == 0 {
-                self.stirred = Stirred::No;
-            } else {
-                self.counters.paced_waits += 1;
-            }
+            self.counters.paced_waits += u64::from(!self.sending.is_empty());
             return None;
         };
         self.data_packet(now, slot, choice)
     }
 
-    fn control_packet(&mut self, now: Time) -> Option<(u32, Packet)> {
-        self.replies
+    /// The next packet that is not DATA.
+    #[inline(never)]
+    fn control_packet(&mut self, now: Time) -> Option<Transmit> {
+        self.wake_waiting_for_memory(now);
+        self.make_grants(now);
+        let next = self
+            .replies
             .pop(&mut self.peers)
             .or_else(|| self.grant_packet())
-            .or_else(|| self.probe_packet(now))
+            .or_else(|| self.probe_packet(now));
+        let Some((peer, packet)) = next else {
+            if self.replies.is_empty()
+                && self.is_granting_quiet()
+                && self.probes.is_quiet()
+                && self.buffers.is_quiet()
+            {
+                self.control = Control::Nothing;
+            }
+            return None;
+        };
+        let peer = self.peers.handle(peer)?;
+        self.pacer.charge(now, packet.header_length() as u64);
+        self.counters.count_sent(packet.body.packet_type());
+        Some(Transmit {
+            peer: PeerHandle(peer),
+            priority: self.settings.control_priority(),
+            packet,
+            payload: None,
+        })
     }
 
     fn data_packet(&mut self, now: Time, slot: u32, choice: Choice) -> Option<Transmit> {

@@ -6,7 +6,7 @@
 
 use homa_wire::SenderId;
 
-use crate::endpoint::{Endpoint, Stirred};
+use crate::endpoint::Endpoint;
 use crate::peer::PeerHandle;
 use crate::rpc::{Ending, Failure, Phase};
 use crate::time::Time;
@@ -45,7 +45,6 @@ impl Endpoint {
         what: Unreachable,
         quoted: Quoted,
     ) -> u32 {
-        self.stirred = Stirred::Yes;
         let Some(known) = self.peers.get(peer.0) else {
             return 0;
         };

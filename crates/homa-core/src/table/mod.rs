@@ -27,6 +27,7 @@ mod forest;
 mod heap;
 mod index;
 mod list;
+mod queue;
 mod ranges;
 mod slab;
 
@@ -34,6 +35,7 @@ pub(crate) use forest::{Forest, Tree};
 pub(crate) use heap::Heap;
 pub(crate) use index::{Index, Seed};
 pub(crate) use list::{Links, List};
+pub(crate) use queue::Queue;
 pub(crate) use ranges::{RangeList, Ranges};
 pub(crate) use slab::Handle;
 pub(crate) use slab::Slab;

@@ -161,6 +161,20 @@ impl<T> Slab<T> {
         }
     }
 
+    /// The live value in a slot, to change it, with its handle.
+    #[inline]
+    pub(crate) fn entry_mut(&mut self, index: u32) -> Option<(Handle, &mut T)> {
+        let entry = self.entries.get_mut(index as usize)?;
+        let handle = Handle {
+            index,
+            generation: entry.generation,
+        };
+        match &mut entry.state {
+            State::Live(value) => Some((handle, value)),
+            State::Free { .. } => None,
+        }
+    }
+
     /// The handle of the live value in a slot.
     pub(crate) fn handle(&self, index: u32) -> Option<Handle> {
         let entry = self.entries.get(index as usize)?;
@@ -273,6 +287,8 @@ mod tests {
                     let live = model.get(&index);
                     prop_assert_eq!(slab.slot(index), live.map(|(_, value)| value));
                     prop_assert_eq!(slab.slot_mut(index).copied(), live.map(|&(_, value)| value));
+                    let entry = slab.entry_mut(index).map(|(handle, value)| (handle, *value));
+                    prop_assert_eq!(entry, live.copied());
                     prop_assert_eq!(slab.handle(index), live.map(|&(handle, _)| handle));
                 }
                 prop_assert_eq!(slab.len() as usize, model.len());
