@@ -3,6 +3,8 @@
 
 use homa_wire::PacketType;
 
+use crate::sending::Choice;
+
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
         /// What an endpoint has done since it started.
@@ -239,6 +241,21 @@ impl Counters {
     pub(crate) fn count_sent(&mut self, kind: PacketType) {
         if let Some(counter) = self.sent.get_mut(wire_order(kind)) {
             *counter += 1;
+        }
+    }
+
+    pub(crate) fn count_data_sent(&mut self, priority: u8, packet_bytes: u64) {
+        self.sent[wire_order(PacketType::Data)] += 1;
+        if let Some(counter) = self.sent_bytes_by_priority.get_mut(usize::from(priority)) {
+            *counter += packet_bytes;
+        }
+    }
+
+    pub(crate) fn count_choice(&mut self, choice: Choice) {
+        match choice {
+            Choice::Best => {}
+            Choice::Bypass => self.paced_bypasses += 1,
+            Choice::Oldest => self.fifo_sends += 1,
         }
     }
 

@@ -529,9 +529,7 @@ impl Endpoint {
 
     /// Looks at an RPC's timers at `at` or before.
     pub(crate) fn arm(&mut self, slot: u32, at: Time) {
-        if self.timers.key(slot).is_none_or(|armed| at < armed) {
-            self.timers.set(slot, at);
-        }
+        self.timers.lower(slot, at);
     }
 
     /// Puts a message among those that may send, or takes it out.

@@ -7,9 +7,10 @@
 
 use homa_wire::{Body, Features, Packet, RpcId, SenderId};
 
-use crate::config::STANDARD_MESSAGE_BYTES;
+use crate::config::{STANDARD_MESSAGE_BYTES, Settings};
 use crate::endpoint::Endpoint;
 use crate::mechanism::Mechanisms;
+use crate::peer::Peer;
 use crate::rpc::{Ending, Failure, Kind, Phase, Rpc};
 use crate::time::Time;
 use crate::tombstone::Epitaph;
@@ -147,21 +148,18 @@ impl Endpoint {
             }
         }
     }
+}
 
-    /// The unscheduled limit, as log2, that a request asks for its response:
-    /// small when so many responses are under way that their unscheduled
-    /// parts alone would exceed what may be incoming.
-    pub(crate) fn response_limit_log2(&self, peer: u32) -> u8 {
-        let calls = self.client_calls.max(1);
-        let most = self.settings.max_incoming_bytes / calls;
-        let knows = self
-            .peers
-            .slot(peer)
-            .is_some_and(|peer| peer.has(Features::RESPONSE_LIMIT));
-        if !knows || most >= self.settings.unscheduled_bytes || !self.uses(Mechanisms::INCAST_LIMIT)
-        {
-            return 0;
-        }
-        most.max(self.settings.min_response_limit_bytes).ilog2() as u8
+/// The unscheduled limit, as log2, that a request asks for its response, with
+/// `calls` under way: small when these are so many that their unscheduled
+/// parts alone would exceed what may be incoming; 0 is no limit.
+pub(crate) fn response_limit_log2(settings: &Settings, calls: u32, peer: &Peer) -> u8 {
+    if !peer.has(Features::RESPONSE_LIMIT) {
+        return 0;
     }
+    let most = settings.max_incoming_bytes / calls.max(1);
+    if most >= settings.unscheduled_bytes || !settings.mechanisms.has(Mechanisms::INCAST_LIMIT) {
+        return 0;
+    }
+    most.max(settings.min_response_limit_bytes).ilog2() as u8
 }

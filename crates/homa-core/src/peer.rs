@@ -2,7 +2,7 @@
 //! cutoffs, its features, the acks owed to it, and its share of everything
 //! that is bounded (`docs/protocol.md` §7, §8, §20).
 
-use homa_wire::{AckEntry, Cutoffs, Features, MAX_ACKS, PRIORITIES};
+use homa_wire::{AckEntry, Cutoffs, Features, MAX_ACKS, PRIORITIES, SenderId};
 
 use crate::table::{Handle, List};
 use crate::time::Time;
@@ -30,7 +30,8 @@ pub(crate) struct Peer {
     pub(crate) features: Option<Features>,
     /// Which life of it we know; 0 if it does not say.
     pub(crate) instance: u64,
-    owed: [Option<AckEntry>; MAX_ACKS],
+    /// Acks owed to it, the newest last.
+    owed: OwedAcks,
     /// RPCs with it, of both roles.
     pub(crate) rpcs: u32,
     /// Of these, the ones it is the client of.
@@ -69,7 +70,7 @@ impl Peer {
             cutoffs_due_at: Time::ZERO,
             features: None,
             instance: 0,
-            owed: [None; MAX_ACKS],
+            owed: OwedAcks::NONE,
             rpcs: 0,
             server_rpcs: 0,
             members: List::default(),
@@ -120,9 +121,10 @@ impl Peer {
 
     /// Owes an ack; gives back all the acks owed when there is no room.
     pub(crate) fn owe(&mut self, ack: AckEntry) -> Result<(), OwedAcks> {
-        match self.owed.iter_mut().find(|slot| slot.is_none()) {
-            Some(slot) => {
-                *slot = Some(ack);
+        match self.owed.entries.get_mut(self.owed.len) {
+            Some(place) => {
+                *place = ack;
+                self.owed.len += 1;
                 Ok(())
             }
             None => Err(self.take_owed()),
@@ -131,21 +133,34 @@ impl Peer {
 
     /// The newest ack owed, to ride on DATA.
     pub(crate) fn newest_owed(&mut self) -> Option<AckEntry> {
-        self.owed.iter_mut().rev().find_map(Option::take)
+        let last = self.owed.len.checked_sub(1)?;
+        self.owed.len = last;
+        self.owed.entries.get(last).copied()
     }
 
     /// All acks owed.
     pub(crate) fn take_owed(&mut self) -> OwedAcks {
-        OwedAcks(core::mem::take(&mut self.owed))
+        core::mem::replace(&mut self.owed, OwedAcks::NONE)
     }
 }
 
-/// Acks that are no longer in the peer's list and must be sent.
-pub(crate) struct OwedAcks([Option<AckEntry>; MAX_ACKS]);
+/// Acks owed to a peer; once taken from it they must be sent.
+pub(crate) struct OwedAcks {
+    entries: [AckEntry; MAX_ACKS],
+    len: usize,
+}
 
 impl OwedAcks {
+    const NONE: Self = Self {
+        entries: [AckEntry {
+            client_id: SenderId(0),
+            server_port: 0,
+        }; MAX_ACKS],
+        len: 0,
+    };
+
     pub(crate) fn entries(&self) -> impl Iterator<Item = AckEntry> + '_ {
-        self.0.iter().flatten().copied()
+        self.entries.iter().take(self.len).copied()
     }
 }
 

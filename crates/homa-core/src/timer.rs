@@ -5,9 +5,10 @@
 //! whether something is due, and it is set again only if it may ever be. So a
 //! timer costs per expiry, not per packet and not per RPC alive.
 
+use crate::config::Settings;
 use crate::endpoint::{Control, Endpoint};
 use crate::mechanism::Mechanisms;
-use crate::rpc::{Client, Ending, Failure, Kind, Phase};
+use crate::rpc::{Client, Ending, Failure, Kind, Phase, Rpc};
 use crate::time::Time;
 use crate::tombstone::Epitaph;
 
@@ -196,16 +197,20 @@ impl Endpoint {
         rpc.silence.heard(now);
         self.arm(slot, now + self.settings.resend_ns);
     }
+}
 
-    /// A server's whole response has been handed to the network.
-    pub(crate) fn response_sent(&mut self, now: Time, slot: u32) {
-        let Some(rpc) = self.rpcs.slot_mut(slot) else {
-            return;
-        };
-        debug_assert!(rpc.client == Client::Waiting && rpc.kind == Kind::Call);
-        rpc.silence.sent_at = now;
-        rpc.silence.since = now;
-        self.arm(slot, now + self.settings.request_ack_ns);
+impl Rpc {
+    /// The whole request or response has been handed to the network. Says
+    /// after how many nanoseconds to look whether the peer was silent.
+    pub(crate) fn sent_whole(&mut self, now: Time, settings: &Settings) -> u64 {
+        if self.is_client() {
+            self.silence.heard(now);
+            return settings.resend_ns;
+        }
+        debug_assert!(self.client == Client::Waiting && self.kind == Kind::Call);
+        self.silence.sent_at = now;
+        self.silence.since = now;
+        settings.request_ack_ns
     }
 }
 

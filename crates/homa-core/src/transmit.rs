@@ -4,13 +4,16 @@
 
 use core::ops::Range;
 
-use homa_wire::{Body, DATA_HEADER_LENGTH, Data, Packet, PacketType};
+use homa_wire::{Body, DATA_HEADER_LENGTH, Data, Packet, RpcId};
 
 use crate::endpoint::{Control, Endpoint};
+use crate::features::response_limit_log2;
 use crate::mechanism::Mechanisms;
+use crate::outgoing::Outgoing;
 use crate::peer::PeerHandle;
 use crate::rpc::{Kind, RpcHandle};
 use crate::sending::{Choice, Lane};
+use crate::table::Ranges;
 use crate::time::Time;
 
 /// A packet to send.
@@ -108,17 +111,21 @@ impl Endpoint {
     }
 
     fn data_packet(&mut self, now: Time, slot: u32, choice: Choice) -> Option<Transmit> {
-        let handle = self.rpcs.handle(slot)?;
-        self.name(slot);
-        let segment = self.next_segment(slot)?;
-        let response_limit_log2 = self.limit_for_response(slot, &segment);
+        let (handle, rpc) = self.rpcs.entry_mut(slot)?;
+        let (to, peer) = self.peers.entry_mut(rpc.peer)?;
+        if rpc.id.0 == 0 {
+            // A client RPC gets its id now that its first packet leaves.
+            rpc.id = RpcId(self.next_id);
+            self.next_id += 2;
+            rpc.hash = self.seed.hash(rpc.id.0, u64::from(rpc.peer));
+            // The index has room for every RPC that the table has room for.
+            let _ = self.index.insert(rpc.hash, slot);
+        }
+        let segment = next_segment(&mut rpc.outgoing, &mut self.ranges)?;
+        let message = &mut rpc.outgoing;
+        let client = rpc.id.is_client();
         let highest = self.settings.control_priority();
         let unknown = self.settings.second_priority();
-        let piggyback = self.settings.mechanisms.has(Mechanisms::ACK_PIGGYBACK);
-        let rpc = self.rpcs.slot(slot)?;
-        let message = &rpc.outgoing;
-        let to = self.peers.handle(rpc.peer)?;
-        let peer = self.peers.slot_mut(rpc.peer)?;
         let priority = match segment.again_until {
             Some(_) => message.resend_priority,
             None if segment.range.start < message.unscheduled => {
@@ -127,7 +134,18 @@ impl Endpoint {
             None => message.priority,
         }
         .min(highest);
-        let ack = if piggyback { peer.newest_owed() } else { None };
+        let response_limit_log2 = if client && rpc.kind == Kind::Call {
+            response_limit_log2(&self.settings, self.client_calls, peer)
+        } else {
+            0
+        };
+        let first = segment.range.start == 0 && segment.again_until.is_none();
+        self.counters.response_limits_asked += u64::from(response_limit_log2 != 0 && first);
+        let ack = if self.settings.mechanisms.has(Mechanisms::ACK_PIGGYBACK) {
+            peer.newest_owed()
+        } else {
+            None
+        };
         self.counters.acks_piggybacked += u64::from(ack.is_some());
         let data = Data {
             message_length: message.length,
@@ -141,8 +159,26 @@ impl Endpoint {
             segment_offset: Some(segment.range.start),
         };
         let (local_port, remote_port, id) = (rpc.local_port, rpc.remote_port, rpc.id);
-        self.account(now, priority, &segment, choice);
-        self.sent_segment(now, slot, &segment);
+        let bytes = segment.range.end - segment.range.start;
+        let packet_bytes = u64::from(bytes) + DATA_HEADER_LENGTH as u64;
+        self.pacer.charge(now, packet_bytes);
+        self.counters.count_data_sent(priority, packet_bytes);
+        self.counters.count_choice(choice);
+        self.sending.sent(choice, bytes);
+        if segment.again_until.is_none() {
+            self.counters.sent_bytes += u64::from(bytes);
+            message.next = segment.range.end;
+        } else {
+            self.counters.retransmitted_bytes += u64::from(bytes);
+        }
+        if segment.again_until.is_none() && message.fully_sent() && message.pending.is_empty() {
+            self.sending.remove(slot, rpc.lane);
+            rpc.lane = Lane::None;
+            let patience = rpc.sent_whole(now, &self.settings);
+            self.timers.lower(slot, now + patience);
+        } else {
+            self.sent_more(now, slot, &segment);
+        }
         Some(Transmit {
             peer: PeerHandle(to),
             priority,
@@ -155,110 +191,36 @@ impl Endpoint {
         })
     }
 
-    /// Gives a client RPC its id, now that its first packet leaves.
-    fn name(&mut self, slot: u32) {
-        let Some(rpc) = self.rpcs.slot_mut(slot) else {
-            return;
-        };
-        if rpc.id.0 != 0 {
-            return;
-        }
-        rpc.id = homa_wire::RpcId(self.next_id);
-        self.next_id += 2;
-        let (peer, id) = (rpc.peer, rpc.id);
-        let hash = self.seed.hash(id.0, u64::from(peer));
-        rpc.hash = hash;
-        // The index has room for every RPC that the table has room for.
-        let _ = self.index.insert(hash, slot);
-    }
-
-    /// What the message sends next: what was asked for again first.
-    fn next_segment(&mut self, slot: u32) -> Option<Segment> {
-        let rpc = self.rpcs.slot_mut(slot)?;
-        let message = &mut rpc.outgoing;
-        if let Some(wanted) = self.ranges.first(&message.pending) {
-            let start = message.packet_start(wanted.start);
-            let end = message.packet_end(start).min(message.next);
-            // The head of the list is shortened or goes: that takes no memory.
-            let _ = self
-                .ranges
-                .remove(&mut message.pending, start..end, u32::MAX);
-            return Some(Segment {
-                range: start..end,
-                again_until: Some(wanted.end),
-            });
-        }
-        let range = message.next_packet()?;
-        Some(Segment {
-            range,
-            again_until: None,
-        })
-    }
-
-    /// The limit for the response that this packet of a request carries.
-    fn limit_for_response(&mut self, slot: u32, segment: &Segment) -> u8 {
+    /// What follows from a packet having left that was sent again, or after
+    /// which more of its message is to be sent.
+    #[inline(never)]
+    fn sent_more(&mut self, now: Time, slot: u32, segment: &Segment) {
         let Some(rpc) = self.rpcs.slot(slot) else {
-            return 0;
-        };
-        if !rpc.is_client() || rpc.kind == Kind::OneWay {
-            return 0;
-        }
-        let limit = self.response_limit_log2(rpc.peer);
-        if limit != 0 && segment.range.start == 0 && segment.again_until.is_none() {
-            self.counters.response_limits_asked += 1;
-        }
-        limit
-    }
-
-    fn account(&mut self, now: Time, priority: u8, segment: &Segment, choice: Choice) {
-        let bytes = segment.range.end - segment.range.start;
-        let total = u64::from(bytes);
-        let packet_bytes = total + DATA_HEADER_LENGTH as u64;
-        self.pacer.charge(now, packet_bytes);
-        self.counters.count_sent(PacketType::Data);
-        if let Some(counter) = self
-            .counters
-            .sent_bytes_by_priority
-            .get_mut(usize::from(priority))
-        {
-            *counter += packet_bytes;
-        }
-        match segment.again_until {
-            Some(_) => self.counters.retransmitted_bytes += total,
-            None => self.counters.sent_bytes += total,
-        }
-        match choice {
-            Choice::Best => {}
-            Choice::Bypass => self.counters.paced_bypasses += 1,
-            Choice::Oldest => self.counters.fifo_sends += 1,
-        }
-        self.sending.sent(choice, bytes);
-    }
-
-    /// What follows from a packet having left.
-    fn sent_segment(&mut self, now: Time, slot: u32, segment: &Segment) {
-        let Some(rpc) = self.rpcs.slot_mut(slot) else {
             return;
         };
-        let client = rpc.is_client();
-        if segment.again_until.is_none() {
-            rpc.outgoing.next = segment.range.end;
-        }
-        if rpc.outgoing.fully_sent() && rpc.outgoing.pending.is_empty() {
-            self.sending
-                .remove(slot, core::mem::replace(&mut rpc.lane, Lane::None));
-            if segment.again_until.is_none() {
-                if client {
-                    self.expect(now, slot);
-                } else {
-                    self.response_sent(now, slot);
-                }
-            }
-            return;
-        }
-        if segment.again_until.is_none() && client && !rpc.outgoing.has_granted_unsent() {
+        let new = segment.again_until.is_none();
+        if new && rpc.is_client() && !rpc.outgoing.has_granted_unsent() {
             self.expect(now, slot);
         }
         self.review_sending(slot);
     }
+}
+
+/// What the message sends next: what was asked for again first.
+fn next_segment(message: &mut Outgoing, ranges: &mut Ranges) -> Option<Segment> {
+    if let Some(wanted) = ranges.first(&message.pending) {
+        let start = message.packet_start(wanted.start);
+        let end = message.packet_end(start).min(message.next);
+        // The head of the list is shortened or goes: that takes no memory.
+        let _ = ranges.remove(&mut message.pending, start..end, u32::MAX);
+        return Some(Segment {
+            range: start..end,
+            again_until: Some(wanted.end),
+        });
+    }
+    let range = message.next_packet()?;
+    Some(Segment {
+        range,
+        again_until: None,
+    })
 }

@@ -50,6 +50,14 @@ impl<K: Ord + Copy> Heap<K> {
         }
     }
 
+    /// Queues `slot` under `key` unless it is queued under a smaller one.
+    #[inline]
+    pub(crate) fn lower(&mut self, slot: u32, key: K) {
+        if self.key(slot).is_none_or(|queued| key < queued) {
+            self.set(slot, key);
+        }
+    }
+
     fn set_among_others(&mut self, item: Item<K>) {
         let position = self.position.get(item.slot as usize).copied();
         let Some(at) = (position.unwrap_or(0) as usize).checked_sub(1) else {
