@@ -54,6 +54,9 @@ fn random_config(random: &mut Random) -> Config {
     if random.chance(200) {
         config.priorities = 1 + random.below(8) as u8;
     }
+    if random.chance(500) {
+        config.grant_fifo_permille = 0;
+    }
     if random.chance(200) {
         config.max_overcommit = 1 + random.below(8) as u8;
     }
@@ -72,18 +75,26 @@ fn random_faults(random: &mut Random) -> LinkFaults {
     }
 }
 
+/// What may happen in a world.
+struct May {
+    lose: bool,
+    refuse: bool,
+    restart: bool,
+    /// Tables are so small that requests are dropped.
+    fill: bool,
+}
+
 /// What can be said of an outcome, given what may happen in a world.
-fn is_explained(outcome: Outcome, restarts: bool, refusals: bool, kind: Kind) -> bool {
+fn is_explained(outcome: Outcome, may: &May, kind: Kind) -> bool {
     match outcome {
         Outcome::Response => kind == Kind::Call,
-        Outcome::Delivered => kind == Kind::OneWay,
+        Outcome::Delivered | Outcome::Failed(Failure::Unsupported) => kind == Kind::OneWay,
         Outcome::Aborted | Outcome::ClientGone => true,
-        Outcome::Failed(Failure::Refused) => refusals,
+        Outcome::Failed(Failure::Refused) => may.refuse,
         // A refusal between endpoints without extensions looks like silence,
         // and a lossy network or a full server like a dead peer.
-        Outcome::Failed(Failure::Timeout) => true,
-        Outcome::Failed(Failure::PeerRestarted) => restarts,
-        Outcome::Failed(Failure::Unsupported) => kind == Kind::OneWay,
+        Outcome::Failed(Failure::Timeout) => may.lose || may.refuse || may.restart || may.fill,
+        Outcome::Failed(Failure::PeerRestarted) => may.restart,
         Outcome::Failed(_) => false,
     }
 }
@@ -108,7 +119,17 @@ fn one_world(seed: u64) {
             refuse_permille: if refusals { 300 } else { 0 },
         };
     }
-    let restarts = random.chance(200);
+    let may = May {
+        lose: world.faults.loss_permille > 0 || world.faults.reorder_permille > 0,
+        refuse: refusals,
+        restart: random.chance(200),
+        fill: configs.iter().any(|config| config.max_rpcs < 100),
+    };
+    for host in &mut world.hosts {
+        if random.chance(300) {
+            host.set_packet_bytes([200, 600, 1460, 8936][random.below(4) as usize]);
+        }
+    }
     let grants = watch_grants(&mut world);
     let requests = 1 + random.below(60);
     let most = if random.chance(300) {
@@ -134,7 +155,7 @@ fn one_world(seed: u64) {
         if random.chance(500) {
             world.run_for(random.below(MS));
         }
-        if restarts && random.chance(50) {
+        if may.restart && random.chance(50) {
             let victim = random.below(hosts as u64) as usize;
             world.restart(victim);
         }
@@ -145,7 +166,7 @@ fn one_world(seed: u64) {
     for entry in &world.ledger.entries {
         let outcome = entry.outcome.expect("it has ended");
         assert!(
-            is_explained(outcome, restarts, refusals, entry.kind),
+            is_explained(outcome, &may, entry.kind),
             "{} {entry:?}",
             world.hang("unexplained outcome")
         );

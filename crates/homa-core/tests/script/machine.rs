@@ -214,13 +214,11 @@ impl Machine {
         let name = words.next()?;
         let from = words.value("from")?;
         let to = words.value("to")?;
-        let id = match words.value_number("id")? {
-            Some(id) => id,
-            None => {
-                self.next_id += 2;
-                self.next_id
-            }
-        };
+        let given = words.value_number("id")?;
+        if given.is_none() {
+            self.next_id += 2;
+        }
+        let id = given.unwrap_or(self.next_id);
         let (ours, peer) = match (from, to) {
             (Some(peer), None) => (false, peer),
             (None, Some(peer)) => (true, peer),
@@ -320,20 +318,20 @@ impl Machine {
         if let Some((at, transmit)) = self.outputs.front() {
             return Err(format!(
                 "unexpected output at {}: {}",
-                self.since_start(*at),
+                Self::since_start(*at),
                 output::describe(self, transmit)
             ));
         }
         if let Some((at, event)) = self.events.front() {
             return Err(format!(
                 "unexpected event at {}: {event:?}",
-                self.since_start(*at)
+                Self::since_start(*at)
             ));
         }
         Ok(())
     }
 
-    pub(crate) fn since_start(&self, at: Time) -> String {
+    pub(crate) fn since_start(at: Time) -> String {
         let ns = at.since(Time::from_nanos(START_NS));
         format!("{}.{:06}ms", ns / 1_000_000, ns % 1_000_000)
     }

@@ -24,24 +24,20 @@ pub(crate) fn describe(machine: &Machine, transmit: &Transmit) -> String {
     let detail = match &packet.body {
         Body::Data(data) => {
             let length = transmit.payload.map_or(0, |payload| payload.length());
+            let mark = |is_set, text| if is_set { text } else { "" };
             let mut text = format!(
-                "off {} len {length} of {} incoming {} version {}",
+                "off {} len {length} of {} incoming {} version {} limit {}{}{}",
                 data.offset(),
                 data.message_length,
                 data.incoming,
-                data.cutoff_version
+                data.cutoff_version,
+                data.response_limit_log2,
+                mark(data.retransmit, " again"),
+                mark(data.one_way, " oneway"),
             );
-            if data.retransmit {
-                text += " again";
-            }
-            if data.one_way {
-                text += " oneway";
-            }
-            if data.response_limit_log2 > 0 {
-                text += &format!(" limit {}", data.response_limit_log2);
-            }
             if let Some(ack) = data.ack {
-                text += &format!(" ack ({:?})", ack.client_id);
+                text.push_str(" ack of ");
+                text.push_str(&ack.client_id.to_string());
             }
             text
         }
@@ -87,11 +83,11 @@ fn next(machine: &mut Machine, kind: &str, name: &str) -> Result<Transmit, Strin
     let Some((at, transmit)) = machine.outputs.front().copied() else {
         return Err(format!(
             "{wanted}, but nothing was sent by {}",
-            machine.since_start(machine.now)
+            Machine::since_start(machine.now)
         ));
     };
     let shown = describe(machine, &transmit);
-    let sent = format!("{wanted}; sent was {shown} at {}", machine.since_start(at));
+    let sent = format!("{wanted}; sent was {shown} at {}", Machine::since_start(at));
     if at != machine.now || transmit.packet.body.packet_type().name() != kind {
         return Err(sent);
     }
@@ -229,7 +225,7 @@ pub(crate) fn event(machine: &mut Machine, words: &mut Words) -> Result<(), Stri
     let Some((at, event)) = machine.events.pop_front() else {
         return Err(format!("expected event {kind} {name}, but there is none"));
     };
-    let wrong = format!("event is {event:?} at {}", machine.since_start(at));
+    let wrong = format!("event is {event:?} at {}", Machine::since_start(at));
     if at != machine.now {
         return Err(wrong);
     }

@@ -1,7 +1,7 @@
 //! What the application of a host does with requests.
 
 /// How a server's application treats requests.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Service {
     /// Longest time from request to response.
     pub(crate) time_ns: u64,
@@ -9,14 +9,4 @@ pub(crate) struct Service {
     pub(crate) take_ns: u64,
     /// Of 1000 requests, those that are refused instead of answered.
     pub(crate) refuse_permille: u32,
-}
-
-impl Default for Service {
-    fn default() -> Self {
-        Self {
-            time_ns: 0,
-            take_ns: 0,
-            refuse_permille: 0,
-        }
-    }
 }

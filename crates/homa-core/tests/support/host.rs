@@ -8,7 +8,7 @@ use super::Service;
 use super::ledger::Tag;
 
 /// Longest packet from the Homa header on: Ethernet, IPv4.
-const PACKET_BYTES: u32 = 1480;
+pub(crate) const PACKET_BYTES: u32 = 1480;
 
 pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
@@ -22,6 +22,8 @@ pub(crate) struct Host {
     /// When its link has sent what was handed to it.
     pub(crate) idle_at: Time,
     pub(crate) packets_sent: u64,
+    /// Longest packet that it sends.
+    pub(crate) packet_bytes: u32,
 }
 
 /// The bytes of one RPC at one end.
@@ -50,6 +52,7 @@ impl Host {
             service: Service::default(),
             idle_at: now,
             packets_sent: 0,
+            packet_bytes: PACKET_BYTES,
         };
         host.greet(index, now);
         host
@@ -60,13 +63,21 @@ impl Host {
             *peer = (other != index).then(|| {
                 let (peer, evicted) = self
                     .endpoint
-                    .add_peer(now, PACKET_BYTES)
+                    .add_peer(now, self.packet_bytes)
                     .expect("room for every peer");
                 assert_eq!(evicted, None);
                 peer
             });
         }
         self.endpoint.listen(4000);
+    }
+
+    /// Other packets than Ethernet's, for messages from now on.
+    pub(crate) fn set_packet_bytes(&mut self, packet_bytes: u32) {
+        self.packet_bytes = packet_bytes;
+        for peer in self.peers.iter().flatten() {
+            self.endpoint.set_packet_bytes(*peer, packet_bytes);
+        }
     }
 
     /// The same address, a new life.

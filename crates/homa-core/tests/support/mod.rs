@@ -12,6 +12,10 @@
     dead_code,
     reason = "several test binaries share this, none uses all of it"
 )]
+#![allow(
+    clippy::panic,
+    reason = "a world in which something is wrong says so and stops"
+)]
 
 mod app;
 mod host;

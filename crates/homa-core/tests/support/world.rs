@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use homa_core::{Config, Event, Kind, MoreDue, Request, RpcHandle, Time, Transmit, Verdict};
+use homa_core::{
+    Config, Event, Kind, Mechanisms, MoreDue, Request, RpcHandle, Time, Transmit, Verdict,
+};
 use homa_wire::{AbortCode, Body, Packet, PacketType};
 
 use super::host::{Host, Messages};
@@ -197,7 +199,7 @@ impl World {
     /// fails when that takes longer than `limit_ns`.
     pub(crate) fn run_until_idle(&mut self, limit_ns: u64) {
         let end = self.now + limit_ns;
-        self.run(|world| world.is_idle(), end);
+        self.run(Self::is_idle, end);
         assert!(self.is_idle(), "{}", self.hang("not idle in time"));
     }
 
@@ -360,6 +362,9 @@ impl World {
         if let Some(inspector) = &mut self.inspector {
             inspector(from, transmit);
         }
+        if matches!(transmit.packet.body, Body::Grant(_)) {
+            self.check_budget(from);
+        }
         let host = &mut self.hosts[from];
         host.packets_sent += 1;
         let to = host.other(transmit.peer);
@@ -405,6 +410,19 @@ impl World {
                 self.schedule(at + late, packet(bytes));
             }
         }
+    }
+
+    /// A host that grants stays within what it allows: no message is granted
+    /// unless there is room, except for the share of the oldest.
+    fn check_budget(&self, index: usize) {
+        let host = &self.hosts[index];
+        if host.uses(Mechanisms::FIFO_GRANTS) {
+            return;
+        }
+        let longest = self.hosts.iter().map(|host| host.packet_bytes).max();
+        let most = u64::from(host.settings.max_incoming_bytes + longest.unwrap_or(0));
+        let total = host.endpoint.gauges().incoming_bytes;
+        assert!(total <= most, "{}", self.hang("granted too much"));
     }
 
     fn fate(&mut self, from: usize, to: usize, transmit: &Transmit, payload_length: u32) -> Fate {
@@ -556,18 +574,21 @@ impl World {
 
     /// What to print when something has gone wrong.
     pub(crate) fn hang(&self, what: &str) -> String {
-        let mut text = format!("{what}: seed {}, {:?}\n", self.seed, self.now);
-        for (index, host) in self.hosts.iter().enumerate() {
-            text += &format!(
+        let hosts = self.hosts.iter().enumerate().map(|(index, host)| {
+            format!(
                 "host {index}: {:?}\n  next timer {:?}\n",
                 host.endpoint.gauges(),
                 host.endpoint.next_timeout(self.now)
-            );
-        }
+            )
+        });
         let open = self.ledger.entries.iter().enumerate();
-        for (tag, entry) in open.filter(|(_, e)| e.outcome.is_none()).take(5) {
-            text += &format!("request {tag}: {entry:?}\n");
-        }
+        let requests = open
+            .filter(|(_, entry)| entry.outcome.is_none())
+            .take(5)
+            .map(|(tag, entry)| format!("request {tag}: {entry:?}\n"));
+        let mut text = format!("{what}: seed {}, {:?}\n", self.seed, self.now);
+        text.extend(hosts);
+        text.extend(requests);
         text
     }
 }
