@@ -8,8 +8,10 @@
 
 use crate::config::Settings;
 use crate::endpoint::{Control, Endpoint};
-use crate::incoming::Memory;
+use crate::incoming::{Incoming, Memory};
 use crate::mechanism::Mechanisms;
+use crate::peer::Peer;
+use crate::rpc::Ties;
 use crate::table::Heap;
 use crate::time::Time;
 
@@ -64,6 +66,33 @@ impl Buffers {
         self.waiting.len()
     }
 
+    /// Whether a message waits for memory or has the reserve.
+    pub(crate) fn knows(&self, slot: u32) -> bool {
+        self.waiting.contains(slot) || self.favoured == Some(slot)
+    }
+
+    /// Charges bytes of a message of `peer` if there is so much room that no
+    /// share is in question.
+    pub(crate) fn take_of_plenty(&mut self, peer: &mut Peer, bytes: u32) -> bool {
+        // Less than half of what is free would be the peer's.
+        let plenty = peer.buffer_bytes + u64::from(bytes) <= self.free();
+        if plenty {
+            self.used += u64::from(bytes);
+            peer.buffer_bytes += u64::from(bytes);
+        }
+        plenty
+    }
+
+    /// Takes back all that was charged for a message of `peer`.
+    pub(crate) fn give_back(&mut self, message: &mut Incoming, peer: &mut Peer) {
+        let bytes = u64::from(core::mem::take(&mut message.charged));
+        self.used = self.used.saturating_sub(bytes);
+        peer.buffer_bytes = peer.buffer_bytes.saturating_sub(bytes);
+        if bytes > 0 && !self.waiting.is_empty() {
+            self.returned = Returned::Space;
+        }
+    }
+
     /// Bytes that all messages but the favoured one may still take.
     fn free(&self) -> u64 {
         self.limit
@@ -80,16 +109,13 @@ impl Endpoint {
             return false;
         };
         let (length, age, owner) = (rpc.incoming.length, rpc.age, rpc.peer);
-        let free = self.buffers.free();
         if let Some(peer) = self.peers.slot_mut(owner)
-            && peer.buffer_bytes + u64::from(bytes) <= free
+            && self.buffers.take_of_plenty(peer, bytes)
         {
-            // Plenty: less than half of what is free would be the peer's.
-            self.buffers.used += u64::from(bytes);
             rpc.incoming.charged += bytes;
-            peer.buffer_bytes += u64::from(bytes);
             return true;
         }
+        rpc.ties = Ties::Perhaps;
         if !self.uses(Mechanisms::BUFFER_LIMIT) {
             return true;
         }
@@ -148,15 +174,20 @@ impl Endpoint {
 
     /// The message is gone or with the application.
     pub(crate) fn release_memory(&mut self, slot: u32) {
-        let charged = self.rpcs.slot(slot).map_or(0, |rpc| rpc.incoming.charged);
-        self.buffers.waiting.remove(slot);
-        self.uncharge_memory(slot, charged);
-        let favoured = self.buffers.favoured == Some(slot);
-        if favoured {
-            self.buffers.favoured = None;
+        let Some(rpc) = self.rpcs.slot_mut(slot) else {
+            return;
+        };
+        if rpc.ties == Ties::Perhaps {
+            self.buffers.waiting.remove(slot);
+            if self.buffers.favoured == Some(slot) {
+                self.buffers.favoured = None;
+                self.buffers.returned = Returned::Space;
+            }
         }
-        if charged > 0 || favoured {
-            self.buffers.returned = Returned::Space;
+        if let Some(peer) = self.peers.slot_mut(rpc.peer) {
+            self.buffers.give_back(&mut rpc.incoming, peer);
+        }
+        if !self.buffers.is_quiet() {
             self.control = Control::Possible;
         }
     }

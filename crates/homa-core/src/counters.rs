@@ -3,6 +3,7 @@
 
 use homa_wire::PacketType;
 
+use crate::rpc::{Kind, Rpc};
 use crate::sending::Choice;
 
 macro_rules! counters {
@@ -256,6 +257,15 @@ impl Counters {
             Choice::Best => {}
             Choice::Bypass => self.paced_bypasses += 1,
             Choice::Oldest => self.fifo_sends += 1,
+        }
+    }
+
+    /// An incoming message is complete.
+    pub(crate) fn count_completed(&mut self, rpc: &Rpc) {
+        match (rpc.is_client(), rpc.kind) {
+            (true, _) => self.responses_received += 1,
+            (false, Kind::Call) => self.requests_received += 1,
+            (false, Kind::OneWay) => self.one_ways_received += 1,
         }
     }
 

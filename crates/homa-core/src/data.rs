@@ -6,9 +6,9 @@ use homa_wire::{AbortCode, Ack, Body, Data, Packet};
 
 use crate::counters::DropReason;
 use crate::endpoint::{Endpoint, NewRpc, Placement, Verdict};
-use crate::incoming::Memory;
+use crate::incoming::{Incoming, Memory};
 use crate::mechanism::Mechanisms;
-use crate::rpc::{Kind, Notice, Phase, RpcHandle};
+use crate::rpc::{Kind, Notice, Phase, RpcHandle, Ties};
 use crate::time::Time;
 use crate::tombstone::Epitaph;
 
@@ -47,6 +47,13 @@ impl Endpoint {
                 return Err(DropReason::UnknownRpc);
             }
         };
+        if payload_length == data.message_length
+            && let Some(placement) = self.receive_whole(now, slot, data)
+        {
+            self.record_length(now, data.message_length);
+            self.check_cutoff_version(now, from, packet, data.cutoff_version);
+            return Ok(Verdict::Begin(placement));
+        }
         self.begin(now, slot, data, payload_length)?;
         self.check_cutoff_version(now, from, packet, data.cutoff_version);
         if payload_length == 0 {
@@ -112,6 +119,35 @@ impl Endpoint {
         }
     }
 
+    /// A message that comes in one packet: no holes, no grants, no timer.
+    /// `None`, and nothing changed, if it is not as simple as that.
+    fn receive_whole(&mut self, now: Time, slot: u32, data: &Data) -> Option<Placement> {
+        let (handle, rpc) = self.rpcs.entry_mut(slot)?;
+        if rpc.incoming.has_begun() || !rpc.may_receive() {
+            return None;
+        }
+        let peer = self.peers.slot_mut(rpc.peer)?;
+        let length = data.message_length;
+        if !self.buffers.take_of_plenty(peer, length) {
+            return None;
+        }
+        rpc.phase = Phase::Incoming;
+        rpc.incoming = Incoming::whole(length);
+        rpc.silence.heard(now);
+        if data.response_limit_log2 != 0 && !rpc.is_client() {
+            rpc.response_limit_log2 = data.response_limit_log2;
+        }
+        self.counters.received_bytes += u64::from(length);
+        self.counters.count_completed(rpc);
+        rpc.notice = Notice::Complete;
+        self.notices.push(slot);
+        Some(Placement {
+            rpc: RpcHandle(handle),
+            offset: 0,
+            message_length: length,
+        })
+    }
+
     /// Brings the RPC into the state in which it receives this message.
     fn begin(
         &mut self,
@@ -121,14 +157,13 @@ impl Endpoint {
         payload_length: u32,
     ) -> Result<(), DropReason> {
         let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
-        match rpc.phase {
-            Phase::Outgoing if rpc.is_client() && rpc.kind == Kind::Call => {
-                rpc.phase = Phase::Incoming;
-            }
-            Phase::Incoming => {}
-            Phase::InService => return Err(DropReason::Duplicate),
-            Phase::Outgoing | Phase::Ended => return Err(DropReason::WrongState),
+        if !rpc.may_receive() {
+            return Err(match rpc.phase {
+                Phase::InService => DropReason::Duplicate,
+                _ => DropReason::WrongState,
+            });
         }
+        rpc.phase = Phase::Incoming;
         if rpc.incoming.has_begun() && rpc.incoming.length != data.message_length {
             return Err(DropReason::LengthChanged);
         }
@@ -181,7 +216,10 @@ impl Endpoint {
             }
         };
         self.counters.received_bytes += u64::from(arrival.new_bytes);
-        self.counters.holes_opened += u64::from(arrival.opened_hole);
+        if arrival.opened_hole {
+            self.counters.holes_opened += 1;
+            rpc.ties = Ties::Perhaps;
+        }
         let complete = rpc.incoming.is_complete();
         self.progressed(slot);
         if complete {
@@ -203,12 +241,7 @@ impl Endpoint {
         let Some(rpc) = self.rpcs.slot(slot) else {
             return;
         };
-        let counter = match (rpc.is_client(), rpc.kind) {
-            (true, _) => &mut self.counters.responses_received,
-            (false, Kind::Call) => &mut self.counters.requests_received,
-            (false, Kind::OneWay) => &mut self.counters.one_ways_received,
-        };
-        *counter += 1;
+        self.counters.count_completed(rpc);
         self.notify(slot, Notice::Complete);
     }
 

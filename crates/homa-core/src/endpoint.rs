@@ -28,7 +28,7 @@ use crate::pacer::Pacer;
 use crate::peer::{Peer, PeerHandle};
 use crate::probe::Probes;
 use crate::replies::{Queued, Replies};
-use crate::rpc::{Client, Ending, Kind, Notice, Phase, Rpc, RpcHandle, Silence};
+use crate::rpc::{Client, Ending, Kind, Notice, Phase, Rpc, RpcHandle, Silence, Ties};
 use crate::sending::{Lane, Sending};
 use crate::table::{Heap, Index, Links, List, Queue, Ranges, Seed, Slab};
 use crate::time::Time;
@@ -419,6 +419,7 @@ impl Endpoint {
                 },
                 client: Client::Waiting,
                 notice: Notice::None,
+                ties: Ties::None,
                 age,
                 outgoing: Outgoing::NONE,
                 lane: Lane::None,
@@ -431,7 +432,6 @@ impl Endpoint {
         self.next_age += 1;
         let slot = handle.index();
         if let Some(peer) = self.peers.slot_mut(new.peer) {
-            peer.rpcs += 1;
             if client {
                 self.client_calls += 1;
             } else {
@@ -480,13 +480,10 @@ impl Endpoint {
         if rpc.id.0 != 0 {
             self.index.remove(rpc.hash, slot);
         }
-        self.ranges.clear(&mut rpc.outgoing.pending);
-        self.ranges.clear(&mut rpc.outgoing.answered);
-        self.ranges.clear(&mut rpc.incoming.holes);
         self.sending.remove(slot, rpc.lane);
         rpc.lane = Lane::None;
+        let ties = rpc.ties;
         if let Some(peer) = self.peers.slot_mut(rpc.peer) {
-            peer.rpcs = peer.rpcs.saturating_sub(1);
             if rpc.is_client() {
                 self.client_calls = self.client_calls.saturating_sub(1);
             } else {
@@ -494,13 +491,47 @@ impl Endpoint {
                 self.server_rpcs = self.server_rpcs.saturating_sub(1);
             }
             self.member_links.remove(&mut peer.members, slot);
+            self.buffers.give_back(&mut rpc.incoming, peer);
+            if !self.buffers.is_quiet() {
+                self.control = Control::Possible;
+            }
+        }
+        if ties == Ties::Perhaps {
+            self.untie(slot);
+        } else {
+            self.check_untied(slot);
+        }
+    }
+
+    /// Takes an RPC out of everything that [`Ties`] names.
+    #[inline(never)]
+    fn untie(&mut self, slot: u32) {
+        let Some(rpc) = self.rpcs.slot_mut(slot) else {
+            return;
+        };
+        self.ranges.clear(&mut rpc.outgoing.pending);
+        self.ranges.clear(&mut rpc.outgoing.answered);
+        self.ranges.clear(&mut rpc.incoming.holes);
+        if let Some(peer) = self.peers.slot_mut(rpc.peer) {
             self.held_links.remove(&mut peer.held, slot);
             self.probes.forget(slot, &mut peer.probes);
         }
-        if rpc.incoming.has_begun() {
-            self.stop_granting(slot);
-            self.release_memory(slot);
-        }
+        self.stop_granting(slot);
+        self.release_memory(slot);
+    }
+
+    /// Checks, in tests, that nothing knows an RPC that has no ties.
+    fn check_untied(&self, slot: u32) {
+        debug_assert!(self.rpcs.slot(slot).is_none_or(|rpc| {
+            rpc.outgoing.pending.is_empty()
+                && rpc.outgoing.answered.is_empty()
+                && rpc.incoming.holes.is_empty()
+                && rpc.incoming.counted == 0
+                && !rpc.incoming.is_managed()
+                && !self.held_links.contains(slot)
+                && !self.probes.contains(slot)
+                && !self.buffers.knows(slot)
+        }));
     }
 
     /// Queues a control packet that belongs to no RPC.

@@ -11,7 +11,7 @@ use crate::config::{STANDARD_MESSAGE_BYTES, Settings};
 use crate::endpoint::Endpoint;
 use crate::mechanism::Mechanisms;
 use crate::peer::Peer;
-use crate::rpc::{Ending, Failure, Kind, Phase, Rpc};
+use crate::rpc::{Ending, Failure, Kind, Phase, Rpc, Ties};
 use crate::time::Time;
 use crate::tombstone::Epitaph;
 
@@ -42,9 +42,10 @@ impl Endpoint {
 
     /// Makes a request wait until its peer has said what it accepts.
     pub(crate) fn hold(&mut self, slot: u32) {
-        let Some(rpc) = self.rpcs.slot(slot) else {
+        let Some(rpc) = self.rpcs.slot_mut(slot) else {
             return;
         };
+        rpc.ties = Ties::Perhaps;
         if let Some(peer) = self.peers.slot_mut(rpc.peer) {
             self.held_links.push_back(&mut peer.held, slot);
         }

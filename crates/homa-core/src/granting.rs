@@ -13,7 +13,7 @@ use crate::endpoint::{Control, Endpoint};
 use crate::grant::Rank;
 use crate::incoming::{Memory, Scheduling};
 use crate::mechanism::Mechanisms;
-use crate::rpc::{Phase, Rpc};
+use crate::rpc::{Phase, Rpc, Ties};
 use crate::table::{Links, List};
 use crate::time::Time;
 
@@ -147,6 +147,7 @@ impl Endpoint {
         let message = &mut rpc.incoming;
         let counts = message.is_managed() || (all && message.memory == Memory::Available);
         let now_counted = if counts {
+            rpc.ties = Ties::Perhaps;
             message.granted.saturating_sub(message.received)
         } else {
             0

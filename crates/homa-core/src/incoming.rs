@@ -79,6 +79,19 @@ impl Incoming {
         };
     }
 
+    /// A message all of which came in one packet, and is charged for.
+    pub(crate) fn whole(length: u32) -> Self {
+        Self {
+            length,
+            granted: length,
+            received: length,
+            highest: length,
+            charged: length,
+            payload_bytes: length,
+            ..Self::NONE
+        }
+    }
+
     pub(crate) fn has_begun(&self) -> bool {
         self.length > 0
     }

@@ -32,9 +32,7 @@ pub(crate) struct Peer {
     pub(crate) instance: u64,
     /// Acks owed to it, the newest last.
     owed: OwedAcks,
-    /// RPCs with it, of both roles.
-    pub(crate) rpcs: u32,
-    /// Of these, the ones it is the client of.
+    /// RPCs it is the client of.
     pub(crate) server_rpcs: u32,
     /// All its RPCs, so that they can be found when it restarts or is unreachable.
     pub(crate) members: List,
@@ -71,7 +69,6 @@ impl Peer {
             features: None,
             instance: 0,
             owed: OwedAcks::NONE,
-            rpcs: 0,
             server_rpcs: 0,
             members: List::default(),
             buffer_bytes: 0,
@@ -91,7 +88,7 @@ impl Peer {
 
     /// Nothing would be lost if it were forgotten.
     pub(crate) fn is_idle(&self) -> bool {
-        self.rpcs == 0 && self.replies == 0 && self.graveyard.is_empty()
+        self.members.is_empty() && self.replies == 0 && self.graveyard.is_empty()
     }
 
     /// The priority of the unscheduled bytes of a message to it; `unknown` is

@@ -11,7 +11,7 @@ use crate::config::Settings;
 use crate::endpoint::{Control, Endpoint};
 use crate::incoming::Memory;
 use crate::mechanism::Mechanisms;
-use crate::rpc::Phase;
+use crate::rpc::{Phase, Ties};
 use crate::table::{Links, List};
 use crate::time::Time;
 
@@ -38,6 +38,11 @@ impl Probes {
             share_at: Time::ZERO,
             interval_ns: settings.resend_interval_ns,
         }
+    }
+
+    /// Whether an RPC is in the queue of its peer.
+    pub(crate) fn contains(&self, slot: u32) -> bool {
+        self.rpc_links.contains(slot)
     }
 
     /// An RPC is over.
@@ -105,6 +110,7 @@ impl Endpoint {
             return;
         };
         self.control = Control::Possible;
+        rpc.ties = Ties::Perhaps;
         rpc.silence.cursor = 0;
         rpc.silence.probed_at = now;
         if rotate {

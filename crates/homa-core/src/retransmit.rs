@@ -8,7 +8,7 @@ use homa_wire::{AbortCode, Body, Packet, Resend};
 use crate::counters::DropReason;
 use crate::endpoint::{Endpoint, Verdict};
 use crate::mechanism::Mechanisms;
-use crate::rpc::{Client, Ending, Notice, Phase};
+use crate::rpc::{Client, Ending, Notice, Phase, Ties};
 use crate::time::Time;
 use crate::tombstone::Epitaph;
 
@@ -106,6 +106,7 @@ impl Endpoint {
         let interval = self.settings.resend_interval_ns / 2;
         let once = self.uses(Mechanisms::RESEND_ONCE);
         let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
+        rpc.ties = Ties::Perhaps;
         let message = &mut rpc.outgoing;
         if !once || now.since(message.answered_at) >= interval {
             self.ranges.clear(&mut message.answered);
@@ -194,6 +195,7 @@ impl Endpoint {
         if rpc.outgoing.next == 0 || recently {
             return;
         }
+        rpc.ties = Ties::Perhaps;
         rpc.silence.repeated_at = now;
         let length = rpc.outgoing.length;
         rpc.outgoing.resend_priority = self.peers.slot(rpc.peer).map_or(unknown, |peer| {

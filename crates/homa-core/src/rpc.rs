@@ -125,6 +125,16 @@ pub(crate) enum Client {
     Gone,
 }
 
+/// Whether anything but the table and its peer may know an RPC: a queue of
+/// probes or of held messages, the grants, the waiting for memory, ranges of
+/// its messages. Most RPCs of one packet each way meet none of these, and end
+/// without asking each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ties {
+    None,
+    Perhaps,
+}
+
 pub(crate) struct Rpc {
     pub(crate) id: RpcId,
     /// Of peer and id: its place in the index, once it has an id.
@@ -137,6 +147,7 @@ pub(crate) struct Rpc {
     pub(crate) phase: Phase,
     pub(crate) client: Client,
     pub(crate) notice: Notice,
+    pub(crate) ties: Ties,
     /// Order of creation: ties between ranks go to the older.
     pub(crate) age: u64,
     pub(crate) outgoing: Outgoing,
@@ -193,6 +204,15 @@ impl Rpc {
             self.remote_port
         } else {
             self.local_port
+        }
+    }
+
+    /// DATA may arrive for it.
+    pub(crate) fn may_receive(&self) -> bool {
+        match self.phase {
+            Phase::Incoming => true,
+            Phase::Outgoing => self.is_client() && self.kind == Kind::Call,
+            Phase::InService | Phase::Ended => false,
         }
     }
 
