@@ -111,16 +111,17 @@ impl Endpoint {
         };
         let (peer, managed) = (rpc.peer, rpc.incoming.is_managed());
         rpc.incoming.scheduling = Scheduling::Free;
-        self.granting.total = self
-            .granting
-            .total
-            .saturating_sub(u64::from(core::mem::take(&mut rpc.incoming.counted)));
+        let returned = core::mem::take(&mut rpc.incoming.counted);
+        self.granting.total = self.granting.total.saturating_sub(u64::from(returned));
         if managed {
             self.grants.remove(slot, peer);
             self.granting.links.remove(&mut self.granting.due, slot);
             if self.granting.fifo_choice == Some(slot) {
                 self.granting.fifo_choice = None;
             }
+        }
+        if managed || returned > 0 {
+            // Another message may have waited for what this one gives back.
             self.granting.stale = Stale::Yes;
             self.control = Control::Possible;
         }
