@@ -10,7 +10,7 @@ use crate::counters::DropReason;
 use crate::endpoint::{Endpoint, Verdict};
 use crate::mechanism::Mechanisms;
 use crate::peer::PeerHandle;
-use crate::rpc::{Ending, Kind, Phase};
+use crate::rpc::{Ending, Indexed, Kind, Phase};
 use crate::time::Time;
 use crate::tombstone::{Deceased, Displaced, Epitaph};
 
@@ -143,33 +143,24 @@ impl Endpoint {
         if !self.uses(Mechanisms::TOMBSTONES) {
             return;
         }
-        let Some(rpc) = self.rpcs.slot(slot) else {
+        let Some(rpc) = self.rpcs.slot_mut(slot) else {
             return;
         };
         if rpc.is_client() || !rpc.incoming.is_complete() {
             return;
         }
+        rpc.indexed = Indexed::No;
         let of = Deceased {
-            peer: rpc.peer,
-            client_port: rpc.client_port(),
-            id: rpc.id,
+            slot,
             hash: rpc.hash,
+            id: rpc.id,
+            peer: rpc.peer,
+            client_port: rpc.remote_port,
         };
-        if self.tombstones.bury(now, &mut self.peers, of, epitaph) == Displaced::Unexpired {
-            self.counters.floors_raised += 1;
-        }
-    }
-
-    /// How the request of this packet ended, if it is finished and remembered.
-    pub(crate) fn epitaph(&self, now: Time, from: u32, packet: &Packet) -> Option<Epitaph> {
-        let id = packet.sender_id.to_local();
-        let of = Deceased {
-            peer: from,
-            client_port: packet.source_port,
-            id,
-            hash: self.hash(from, id),
-        };
-        self.tombstones.find(&of, now)
+        let displaced = self
+            .tombstones
+            .bury(now, &mut self.peers, &mut self.index, &of, epitaph);
+        self.counters.floors_raised += u64::from(displaced == Displaced::Unexpired);
     }
 
     pub(crate) fn is_below_floor(&self, now: Time, from: u32, id: RpcId) -> bool {

@@ -5,10 +5,10 @@
 use homa_wire::{AbortCode, Ack, Body, Data, Packet};
 
 use crate::counters::DropReason;
-use crate::endpoint::{Endpoint, NewRpc, Placement, Verdict};
+use crate::endpoint::{Endpoint, Named, NewRpc, Placement, Verdict};
 use crate::incoming::{Incoming, Memory};
 use crate::mechanism::Mechanisms;
-use crate::rpc::{Kind, Notice, Phase, RpcHandle, Ties};
+use crate::rpc::{Indexed, Kind, Notice, Phase, RpcHandle, Ties};
 use crate::time::Time;
 use crate::tombstone::Epitaph;
 
@@ -17,11 +17,11 @@ impl Endpoint {
         &mut self,
         now: Time,
         from: u32,
-        rpc: Option<u32>,
         packet: &Packet,
         data: &Data,
         payload_length: u32,
     ) -> Result<Verdict, DropReason> {
+        let named = self.find(now, from, packet);
         let offset = data.offset();
         let end = offset
             .checked_add(payload_length)
@@ -39,10 +39,12 @@ impl Endpoint {
             self.abort_unknown(from, packet, AbortCode::TooLarge);
             return Err(DropReason::LengthTooLong);
         }
-        let slot = match rpc {
-            Some(slot) => slot,
-            None if packet.sender_id.from_client() => self.new_request(now, from, packet, data)?,
-            None => {
+        let slot = match named {
+            Named::Alive(slot) => slot,
+            _ if packet.sender_id.from_client() => {
+                self.new_request(now, from, named, packet, data)?
+            }
+            _ => {
                 self.disown(now, from, packet);
                 return Err(DropReason::UnknownRpc);
             }
@@ -67,6 +69,7 @@ impl Endpoint {
         &mut self,
         now: Time,
         from: u32,
+        named: Named,
         packet: &Packet,
         data: &Data,
     ) -> Result<u32, DropReason> {
@@ -75,7 +78,7 @@ impl Endpoint {
             self.abort_unknown(from, packet, AbortCode::PortClosed);
             return Err(DropReason::PortClosed);
         }
-        if let Some(epitaph) = self.epitaph(now, from, packet) {
+        if let Named::Finished(epitaph) = named {
             self.counters.duplicates_suppressed += 1;
             self.recall(from, packet, epitaph);
             return Err(DropReason::Executed);
@@ -102,6 +105,9 @@ impl Endpoint {
         let slot = self.create(now, &new).ok_or(DropReason::TableFull)?;
         // The index has room for every RPC that the table has room for.
         let _ = self.index.insert(hash, slot);
+        if let Some(rpc) = self.rpcs.slot_mut(slot) {
+            rpc.indexed = Indexed::Yes;
+        }
         Ok(slot)
     }
 

@@ -28,11 +28,11 @@ use crate::pacer::Pacer;
 use crate::peer::{Peer, PeerHandle};
 use crate::probe::Probes;
 use crate::replies::{Queued, Replies};
-use crate::rpc::{Client, Ending, Kind, Notice, Phase, Rpc, RpcHandle, Silence, Ties};
+use crate::rpc::{Client, Ending, Indexed, Kind, Notice, Phase, Rpc, RpcHandle, Silence, Ties};
 use crate::sending::{Lane, Sending};
 use crate::table::{Heap, Index, Links, List, Queue, Ranges, Seed, Slab};
 use crate::time::Time;
-use crate::tombstone::Tombstones;
+use crate::tombstone::{Epitaph, Tombstones};
 use crate::{incoming::Incoming, outgoing::Outgoing};
 
 /// What tells one life of an endpoint from another; the host draws it.
@@ -71,6 +71,26 @@ pub struct Placement {
     pub message_length: u32,
 }
 
+/// What the peer, ports and id of a packet name.
+#[derive(Clone, Copy)]
+pub(crate) enum Named {
+    /// The RPC in this slot.
+    Alive(u32),
+    /// One that ended a while ago.
+    Finished(Epitaph),
+    /// None that is known here.
+    Nothing,
+}
+
+impl Named {
+    pub(crate) fn alive(self) -> Option<u32> {
+        match self {
+            Self::Alive(slot) => Some(slot),
+            Self::Finished(_) | Self::Nothing => None,
+        }
+    }
+}
+
 /// The caller names a peer that is not, or no longer, known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownPeer;
@@ -82,6 +102,7 @@ pub struct Endpoint {
     pub(crate) next_id: u64,
     pub(crate) next_age: u64,
     pub(crate) rpcs: Slab<Rpc>,
+    /// By peer and id: the RPCs alive and the tombstones.
     pub(crate) index: Index,
     pub(crate) seed: Seed,
     pub(crate) peers: Slab<Peer>,
@@ -145,7 +166,7 @@ impl Endpoint {
             next_id: (identity.first_id & !1).max(2),
             next_age: 1,
             rpcs: Slab::with_capacity(max_rpcs),
-            index: Index::with_capacity(max_rpcs),
+            index: Index::with_capacity(max_rpcs.saturating_add(settings.max_tombstones)),
             seed,
             peers: Slab::with_capacity(settings.max_peers),
             peer_age: List::default(),
@@ -289,7 +310,8 @@ impl Endpoint {
     /// The longest silent of the idle peers, among the first few by age.
     fn idle_peer(&mut self, now: Time) -> Option<PeerHandle> {
         const LOOK_AT: usize = 64;
-        self.tombstones.sweep(now, &mut self.peers, LOOK_AT as u32);
+        self.tombstones
+            .sweep(now, &mut self.peers, &mut self.index, LOOK_AT as u32);
         let slot = self
             .peer_age_links
             .iter(&self.peer_age)
@@ -300,7 +322,8 @@ impl Endpoint {
 
     fn remove_peer(&mut self, peer: PeerHandle) {
         let slot = peer.index();
-        self.tombstones.forget(slot, &mut self.peers);
+        self.tombstones
+            .forget(slot, &mut self.peers, &mut self.index);
         self.probes.forget_peer(slot);
         self.peer_age_links.remove(&mut self.peer_age, slot);
         self.peers.remove(peer.0);
@@ -316,7 +339,11 @@ impl Endpoint {
         payload_length: u32,
     ) -> Verdict {
         self.counters.count_received(packet.body.packet_type());
-        let verdict = self.dispatch(now, peer, packet, payload_length);
+        let verdict = match (&packet.body, self.heard(now, peer, packet)) {
+            (_, Err(reason)) => Err(reason),
+            (Body::Data(data), Ok(from)) => self.data(now, from, packet, data, payload_length),
+            (_, Ok(from)) => self.control(now, from, packet),
+        };
         match verdict {
             Ok(verdict) => verdict,
             Err(reason) => {
@@ -326,13 +353,8 @@ impl Endpoint {
         }
     }
 
-    fn dispatch(
-        &mut self,
-        now: Time,
-        peer: PeerHandle,
-        packet: &Packet,
-        payload_length: u32,
-    ) -> Result<Verdict, DropReason> {
+    /// Any packet shows that its peer is there. Says in which slot that is.
+    fn heard(&mut self, now: Time, peer: PeerHandle, packet: &Packet) -> Result<u32, DropReason> {
         if packet.source_port == 0 || packet.destination_port == 0 {
             return Err(DropReason::PortZero);
         }
@@ -341,18 +363,31 @@ impl Endpoint {
         known.last_heard = now;
         known.unanswered = 0;
         if self.peer_age_links.back(&self.peer_age) != Some(from) {
-            self.peer_age_links.remove(&mut self.peer_age, from);
-            self.peer_age_links.push_back(&mut self.peer_age, from);
+            self.renew(from);
         }
-        let mut rpc = self.find(from, packet);
+        Ok(from)
+    }
+
+    /// Makes a peer the one that was heard of last.
+    #[inline(never)]
+    fn renew(&mut self, peer: u32) {
+        self.peer_age_links.remove(&mut self.peer_age, peer);
+        self.peer_age_links.push_back(&mut self.peer_age, peer);
+    }
+
+    /// A packet that is not DATA.
+    #[inline(never)]
+    fn control(&mut self, now: Time, from: u32, packet: &Packet) -> Result<Verdict, DropReason> {
+        let mut named = self.find(now, from, packet);
         if packet.body.may_have_capabilities() {
-            self.learn(now, from, rpc, &packet.body);
-            rpc = self.find(from, packet);
+            self.learn(now, from, named.alive(), &packet.body);
+            named = self.find(now, from, packet);
         }
+        let rpc = named.alive();
         match &packet.body {
-            Body::Data(data) => self.data(now, from, rpc, packet, data, payload_length),
+            Body::Data(_) => Ok(Verdict::Control),
             Body::Grant(grant) => self.grant(now, rpc, *grant),
-            Body::Resend(resend) => self.resend(now, from, rpc, packet, *resend),
+            Body::Resend(resend) => self.resend(now, from, named, packet, *resend),
             Body::RpcUnknown(_) => self.rpc_unknown(now, rpc),
             Body::Busy => self.busy(now, rpc),
             Body::Cutoffs(cutoffs, _) => self.cutoffs(from, *cutoffs),
@@ -366,18 +401,27 @@ impl Endpoint {
         }
     }
 
-    /// The RPC that a packet from `peer` belongs to: peer, ports and id must
-    /// all be right.
-    fn find(&self, peer: u32, packet: &Packet) -> Option<u32> {
+    /// What a packet from `peer` is about: peer, ports and id must all be right.
+    pub(crate) fn find(&self, now: Time, peer: u32, packet: &Packet) -> Named {
         let id = packet.sender_id.to_local();
-        let (client_port, server_port) = if id.is_client() {
-            (packet.destination_port, packet.source_port)
-        } else {
-            (packet.source_port, packet.destination_port)
-        };
-        self.lookup(peer, id, |rpc| {
-            rpc.client_port() == client_port && rpc.server_port() == server_port
-        })
+        let (local_port, remote_port) = (packet.destination_port, packet.source_port);
+        let stone = |entry| self.tombstones.find(now, entry, (id, peer, remote_port));
+        let found = self
+            .index
+            .find(self.hash(peer, id), |entry| match self.rpcs.slot(entry) {
+                Some(rpc) => {
+                    rpc.id == id
+                        && rpc.peer == peer
+                        && rpc.local_port == local_port
+                        && rpc.remote_port == remote_port
+                }
+                None => stone(entry).is_some(),
+            });
+        match found.map(|entry| (entry, stone(entry))) {
+            None => Named::Nothing,
+            Some((_, Some(epitaph))) => Named::Finished(epitaph),
+            Some((slot, None)) => Named::Alive(slot),
+        }
     }
 
     /// The RPC with this peer and id that `matches`. Acks do not name the
@@ -420,6 +464,7 @@ impl Endpoint {
                 client: Client::Waiting,
                 notice: Notice::None,
                 ties: Ties::None,
+                indexed: Indexed::No,
                 age,
                 outgoing: Outgoing::NONE,
                 lane: Lane::None,
@@ -477,7 +522,7 @@ impl Endpoint {
         if rpc.phase == Phase::Ended {
             return;
         }
-        if rpc.id.0 != 0 {
+        if rpc.indexed == Indexed::Yes {
             self.index.remove(rpc.hash, slot);
         }
         self.sending.remove(slot, rpc.lane);

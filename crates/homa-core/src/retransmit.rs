@@ -6,7 +6,7 @@ use core::ops::Range;
 use homa_wire::{AbortCode, Body, Packet, Resend};
 
 use crate::counters::DropReason;
-use crate::endpoint::{Endpoint, Verdict};
+use crate::endpoint::{Endpoint, Named, Verdict};
 use crate::mechanism::Mechanisms;
 use crate::rpc::{Client, Ending, Notice, Phase, Ties};
 use crate::time::Time;
@@ -17,12 +17,18 @@ impl Endpoint {
         &mut self,
         now: Time,
         from: u32,
-        rpc: Option<u32>,
+        named: Named,
         packet: &Packet,
         resend: Resend,
     ) -> Result<Verdict, DropReason> {
-        let Some(slot) = rpc else {
-            return self.resend_unknown(now, from, packet);
+        let slot = match named {
+            Named::Alive(slot) => slot,
+            Named::Finished(epitaph) if packet.sender_id.from_client() => {
+                self.counters.duplicates_suppressed += 1;
+                self.recall(from, packet, epitaph);
+                return Ok(Verdict::Control);
+            }
+            _ => return self.resend_unknown(now, from, packet),
         };
         let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
         match (rpc.is_client(), rpc.phase) {
@@ -41,7 +47,7 @@ impl Endpoint {
     }
 
     /// A RESEND for an RPC that is not here: the server lost it, never had it,
-    /// or has finished it.
+    /// or has forgotten it.
     fn resend_unknown(
         &mut self,
         now: Time,
@@ -50,11 +56,6 @@ impl Endpoint {
     ) -> Result<Verdict, DropReason> {
         let id = packet.sender_id.to_local();
         if packet.sender_id.from_client() {
-            if let Some(epitaph) = self.epitaph(now, from, packet) {
-                self.counters.duplicates_suppressed += 1;
-                self.recall(from, packet, epitaph);
-                return Ok(Verdict::Control);
-            }
             if self.is_below_floor(now, from, id) {
                 self.counters.stale_refused += 1;
                 self.abort_unknown(from, packet, AbortCode::Stale);

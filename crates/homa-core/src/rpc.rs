@@ -135,6 +135,14 @@ pub(crate) enum Ties {
     Perhaps,
 }
 
+/// Whether the index leads to an RPC: not before it has an id, and not when
+/// its tombstone has taken its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Indexed {
+    No,
+    Yes,
+}
+
 pub(crate) struct Rpc {
     pub(crate) id: RpcId,
     /// Of peer and id: its place in the index, once it has an id.
@@ -148,6 +156,7 @@ pub(crate) struct Rpc {
     pub(crate) client: Client,
     pub(crate) notice: Notice,
     pub(crate) ties: Ties,
+    pub(crate) indexed: Indexed,
     /// Order of creation: ties between ranks go to the older.
     pub(crate) age: u64,
     pub(crate) outgoing: Outgoing,
@@ -187,16 +196,6 @@ impl Rpc {
     /// No packet of its request was ever sent again.
     pub(crate) fn was_sent_once(&self) -> bool {
         self.outgoing.answered_at == Time::ZERO && self.silence.repeated_at == Time::ZERO
-    }
-
-    /// The client's port, which names a server RPC together with the peer and
-    /// the id.
-    pub(crate) fn client_port(&self) -> u16 {
-        if self.is_client() {
-            self.local_port
-        } else {
-            self.remote_port
-        }
     }
 
     pub(crate) fn server_port(&self) -> u16 {

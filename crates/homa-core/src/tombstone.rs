@@ -3,6 +3,8 @@
 //!
 //! One ring for all peers: the lifetime is the same for all, so the order of
 //! burial is the order of expiry, and the oldest stone is always at the tail.
+//! A stone takes over the entry that its RPC had in the index, so that one
+//! look-up finds an RPC or says how it ended.
 //! Each peer's stones form a chain through the ring, so that a peer that
 //! finishes more than its share within the lifetime loses its own oldest and
 //! has its floor raised. A stone taken out of turn leaves an empty place that
@@ -28,24 +30,32 @@ pub(crate) enum Epitaph {
     Aborted(AbortCode),
 }
 
-/// What a finished RPC is known by.
+/// A server RPC that is about to be over.
 #[derive(Clone, Copy)]
 pub(crate) struct Deceased {
+    /// Its slot, under which the index has it.
+    pub(crate) slot: u32,
+    pub(crate) hash: u64,
+    pub(crate) id: RpcId,
     pub(crate) peer: u32,
     pub(crate) client_port: u16,
-    pub(crate) id: RpcId,
-    /// Of peer and id, as in the index of the living.
-    pub(crate) hash: u64,
 }
 
 #[derive(Clone, Copy)]
 struct Stone {
-    of: Deceased,
-    epitaph: Epitaph,
+    id: RpcId,
+    hash: u64,
     expires_at: Time,
+    peer: u32,
+    client_port: u16,
+    epitaph: Epitaph,
     /// The peer's next younger stone.
     younger: Option<Place>,
 }
+
+/// In the index of RPCs, what is not the slot of one that is alive is this
+/// plus the place of a stone. No table has so many slots.
+const BURIED: u32 = 1 << 31;
 
 /// The stones of one peer: its oldest and its youngest, and how many.
 #[derive(Clone, Copy, Default)]
@@ -73,7 +83,6 @@ pub(crate) struct Tombstones {
     /// Places in use, empty ones included.
     used: u32,
     stones: u32,
-    index: Index,
     capacity: u32,
     max_per_peer: u32,
     lifetime_ns: u64,
@@ -90,7 +99,6 @@ impl Tombstones {
             head: 0,
             used: 0,
             stones: 0,
-            index: Index::with_capacity(settings.max_tombstones),
             capacity: settings.max_tombstones,
             max_per_peer: settings.max_peer_tombstones,
             lifetime_ns: settings.duplicate_lifetime_ns,
@@ -101,50 +109,42 @@ impl Tombstones {
         self.stones
     }
 
-    /// How an RPC ended, if it is remembered.
-    pub(crate) fn find(&self, of: &Deceased, now: Time) -> Option<Epitaph> {
-        let place = self.index.find(of.hash, |place| {
-            self.stone(place).is_some_and(|stone| {
-                stone.of.id == of.id
-                    && stone.of.peer == of.peer
-                    && stone.of.client_port == of.client_port
-            })
-        })?;
-        let stone = self.stone(place)?;
-        (now < stone.expires_at).then_some(stone.epitaph)
+    /// The stone that an entry of the index leads to, if it is the unexpired
+    /// one of this RPC.
+    pub(crate) fn find(
+        &self,
+        now: Time,
+        entry: u32,
+        (id, peer, client_port): (RpcId, u32, u16),
+    ) -> Option<Epitaph> {
+        let stone = self.stone(entry.checked_sub(BURIED)?)?;
+        let matches = stone.id == id && stone.peer == peer && stone.client_port == client_port;
+        (matches && now < stone.expires_at).then_some(stone.epitaph)
     }
 
-    /// Remembers an RPC. Says whether an unexpired stone had to go, in which
-    /// case the floor of the peer it belonged to has risen.
+    /// Remembers an RPC, in its place in the index. Says whether an unexpired
+    /// stone had to go, in which case the floor of the peer it belonged to has
+    /// risen.
     pub(crate) fn bury(
         &mut self,
         now: Time,
         peers: &mut Slab<Peer>,
-        of: Deceased,
+        index: &mut Index,
+        of: &Deceased,
         epitaph: Epitaph,
     ) -> Displaced {
-        self.sweep(now, peers, SWEEP);
-        let mut displaced = Displaced::Nothing;
-        let Some(yard) = peers.slot(of.peer).map(|peer| peer.graveyard) else {
+        let displaced = self.make_room(now, peers, index, of.peer);
+        let Some(peer) = peers.slot_mut(of.peer) else {
             return displaced;
         };
-        if yard.len >= self.max_per_peer
-            && let Some(oldest) = yard.oldest
-        {
-            displaced = self.displace(now, oldest, peers);
-        }
-        while self.used >= self.capacity {
-            let tail = self.tail;
-            if self.stone(tail).is_some() {
-                displaced = self.displace(now, tail, peers);
-            }
-            self.free_tail();
-        }
         let place = self.head;
         let stone = Stone {
-            of,
-            epitaph,
+            id: of.id,
+            hash: of.hash,
             expires_at: now + self.lifetime_ns,
+            peer: of.peer,
+            client_port: of.client_port,
+            epitaph,
             younger: None,
         };
         match self.ring.get_mut(place as usize) {
@@ -154,11 +154,7 @@ impl Tombstones {
         self.head = self.after(place);
         self.used += 1;
         self.stones += 1;
-        // The index has room for as many entries as the ring.
-        let _ = self.index.insert(of.hash, place);
-        let Some(peer) = peers.slot_mut(of.peer) else {
-            return displaced;
-        };
+        index.replace(of.hash, of.slot, BURIED | place);
         let yard = &mut peer.graveyard;
         match yard.youngest.replace(place) {
             Some(older) => {
@@ -172,15 +168,47 @@ impl Tombstones {
         displaced
     }
 
+    /// Makes a place in the ring for a stone of a peer.
+    fn make_room(
+        &mut self,
+        now: Time,
+        peers: &mut Slab<Peer>,
+        index: &mut Index,
+        peer: u32,
+    ) -> Displaced {
+        self.sweep(now, peers, index, SWEEP);
+        let mut displaced = Displaced::Nothing;
+        let yard = peers.slot(peer).map(|peer| peer.graveyard);
+        if let Some(yard) = yard
+            && yard.len >= self.max_per_peer
+            && let Some(oldest) = yard.oldest
+        {
+            displaced = self.displace(now, oldest, peers, index);
+        }
+        while self.used >= self.capacity {
+            if self.stone(self.tail).is_some() {
+                displaced = self.displace(now, self.tail, peers, index);
+            }
+            self.free_tail();
+        }
+        displaced
+    }
+
     /// Removes up to `most` stones from the tail that have expired.
-    pub(crate) fn sweep(&mut self, now: Time, peers: &mut Slab<Peer>, most: u32) {
+    pub(crate) fn sweep(
+        &mut self,
+        now: Time,
+        peers: &mut Slab<Peer>,
+        index: &mut Index,
+        most: u32,
+    ) {
         for _ in 0..most {
             if self.used == 0 {
                 return;
             }
             match self.stone(self.tail) {
                 Some(stone) if now < stone.expires_at => return,
-                Some(_) => self.remove(self.tail, peers),
+                Some(_) => self.remove(self.tail, peers, index),
                 None => {}
             }
             self.free_tail();
@@ -188,9 +216,9 @@ impl Tombstones {
     }
 
     /// Removes every stone of a peer.
-    pub(crate) fn forget(&mut self, peer: u32, peers: &mut Slab<Peer>) {
+    pub(crate) fn forget(&mut self, peer: u32, peers: &mut Slab<Peer>, index: &mut Index) {
         while let Some(place) = peers.slot(peer).and_then(|peer| peer.graveyard.oldest) {
-            self.remove(place, peers);
+            self.remove(place, peers, index);
         }
     }
 
@@ -211,12 +239,18 @@ impl Tombstones {
         self.used = self.used.saturating_sub(1);
     }
 
-    fn displace(&mut self, now: Time, place: Place, peers: &mut Slab<Peer>) -> Displaced {
+    fn displace(
+        &mut self,
+        now: Time,
+        place: Place,
+        peers: &mut Slab<Peer>,
+        index: &mut Index,
+    ) -> Displaced {
         let Some(stone) = self.stone(place) else {
             return Displaced::Nothing;
         };
-        let (owner, id, live) = (stone.of.peer, stone.of.id, now < stone.expires_at);
-        self.remove(place, peers);
+        let (owner, id, live) = (stone.peer, stone.id, now < stone.expires_at);
+        self.remove(place, peers, index);
         if !live {
             return Displaced::Nothing;
         }
@@ -228,13 +262,13 @@ impl Tombstones {
     }
 
     /// Takes a stone out: always the oldest of its peer.
-    fn remove(&mut self, place: Place, peers: &mut Slab<Peer>) {
+    fn remove(&mut self, place: Place, peers: &mut Slab<Peer>, index: &mut Index) {
         let Some(stone) = self.ring.get_mut(place as usize).and_then(Option::take) else {
             return;
         };
         self.stones -= 1;
-        self.index.remove(stone.of.hash, place);
-        if let Some(peer) = peers.slot_mut(stone.of.peer) {
+        index.remove(stone.hash, BURIED | place);
+        if let Some(peer) = peers.slot_mut(stone.peer) {
             let yard = &mut peer.graveyard;
             debug_assert_eq!(yard.oldest, Some(place), "stones go in order of age");
             yard.oldest = stone.younger;

@@ -11,7 +11,7 @@ use crate::features::response_limit_log2;
 use crate::mechanism::Mechanisms;
 use crate::outgoing::Outgoing;
 use crate::peer::PeerHandle;
-use crate::rpc::{Kind, RpcHandle};
+use crate::rpc::{Indexed, Kind, RpcHandle};
 use crate::sending::{Choice, Lane};
 use crate::table::Ranges;
 use crate::time::Time;
@@ -120,6 +120,7 @@ impl Endpoint {
             rpc.hash = self.seed.hash(rpc.id.0, u64::from(rpc.peer));
             // The index has room for every RPC that the table has room for.
             let _ = self.index.insert(rpc.hash, slot);
+            rpc.indexed = Indexed::Yes;
         }
         let segment = next_segment(&mut rpc.outgoing, &mut self.ranges)?;
         let message = &mut rpc.outgoing;

@@ -74,17 +74,16 @@ impl Index {
         }
         let short = shorten(hash);
         let mut at = self.home(short);
-        for _ in 0..self.cells.len() {
-            match self.cells.get_mut(at) {
-                Some(cell) if cell[1] == 0 => {
-                    *cell = [short, link];
-                    self.len += 1;
-                    return Ok(());
-                }
-                _ => at = self.after(at),
+        // Ends: at least half of the cells are empty.
+        loop {
+            let cell = self.cells.get_mut(at).ok_or(Full)?;
+            if cell[1] == 0 {
+                *cell = [short, link];
+                self.len += 1;
+                return Ok(());
             }
+            at = self.after(at);
         }
-        Err(Full)
     }
 
     /// The slot of an entry with this hash for which `matches` holds.
@@ -100,14 +99,11 @@ impl Index {
         // Everything up to the next empty cell that may sit nearer to its home
         // moves into the hole, so that no search stops too early.
         let mut at = hole;
-        for _ in 0..self.cells.len() {
+        loop {
             at = self.after(at);
-            let Some(&cell) = self.cells.get(at) else {
+            let Some(&cell) = self.cells.get(at).filter(|cell| cell[1] != 0) else {
                 break;
             };
-            if cell[1] == 0 {
-                break;
-            }
             let displaced = self.distance(self.home(cell[0]), at);
             if displaced >= self.distance(hole, at) {
                 self.write(hole, cell);
@@ -119,6 +115,20 @@ impl Index {
         true
     }
 
+    /// Gives the entry of one slot to another that has the same hash; false if
+    /// it is not there.
+    pub(crate) fn replace(&mut self, hash: u64, slot: u32, with: u32) -> bool {
+        let link = link_to(with).map_or(0, NonZeroU32::get);
+        let Some((at, _)) = self.locate(shorten(hash), |other| other == slot) else {
+            return false;
+        };
+        match self.cells.get_mut(at) {
+            Some(cell) if link != 0 => cell[1] = link,
+            _ => return false,
+        }
+        true
+    }
+
     /// How many entries there are.
     pub(crate) fn len(&self) -> u32 {
         self.len
@@ -126,7 +136,8 @@ impl Index {
 
     fn locate(&self, short: u32, matches: impl Fn(u32) -> bool) -> Option<(usize, u32)> {
         let mut at = self.home(short);
-        for _ in 0..self.cells.len() {
+        // Ends: at least half of the cells are empty.
+        loop {
             let &[other, link] = self.cells.get(at)?;
             let slot = slot_of(NonZeroU32::new(link))?;
             if other == short && matches(slot) {
@@ -134,7 +145,6 @@ impl Index {
             }
             at = self.after(at);
         }
-        None
     }
 
     fn mask(&self) -> usize {
@@ -184,6 +194,7 @@ mod tests {
     enum Op {
         Insert(u64, u32),
         Remove(u64, u32),
+        Replace(u64, u32, u32),
     }
 
     /// Hashes that share few home cells, some at the end of the table, some
@@ -196,6 +207,7 @@ mod tests {
         prop_oneof![
             (hash(), 0u32..6).prop_map(|(hash, slot)| Op::Insert(hash, slot)),
             (hash(), 0u32..6).prop_map(|(hash, slot)| Op::Remove(hash, slot)),
+            (hash(), 0u32..6, 0u32..6).prop_map(|(hash, slot, with)| Op::Replace(hash, slot, with)),
         ]
     }
 
@@ -227,6 +239,13 @@ mod tests {
                         prop_assert_eq!(index.insert(hash, slot), if fits { Ok(()) } else { Err(Full) });
                         if fits {
                             model.insert((hash, slot));
+                        }
+                    },
+                    Op::Replace(hash, slot, with) => if !model.contains(&(hash, with)) {
+                        let was_there = model.remove(&(hash, slot));
+                        prop_assert_eq!(index.replace(hash, slot, with), was_there);
+                        if was_there {
+                            model.insert((hash, with));
                         }
                     },
                     Op::Remove(hash, slot) => {
