@@ -8,6 +8,8 @@
 //!
 //! `--wire` adds emitting and parsing every header.
 
+#![allow(clippy::print_stdout, reason = "its output is what it is for")]
+
 use std::collections::VecDeque;
 
 use homa_core::{

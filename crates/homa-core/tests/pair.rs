@@ -107,3 +107,59 @@ fn call__every_grant_lost_resends_are_grants() {
     completes(&mut world, 2000 * MS);
     assert!(world.hosts[0].endpoint.counters().implicit_grants > 0);
 }
+
+/// More calls within the lifetime of a tombstone than a peer may have: the
+/// floor rises, and still nothing is executed twice (§8.1).
+#[test]
+fn calls__more_than_tombstones_are_never_executed_twice() {
+    let config = homa_core::Config {
+        max_rpcs: 1024,
+        ..config()
+    };
+    let mut world = World::pair(8, &config);
+    world.faults = support::LinkFaults {
+        loss_permille: 20,
+        duplicate_permille: 200,
+        reorder_permille: 200,
+        jitter_ns: 30 * MS,
+    };
+    for round in 0..100 {
+        for _ in 0..60 {
+            let client = round % 2;
+            world.call(client, 1 - client, 100, 100);
+        }
+        world.run_for(MS);
+    }
+    world.heal();
+    world.run_until_idle(30_000 * MS);
+    world.assert_balanced();
+    let mut answered = 0;
+    for entry in &world.ledger.entries {
+        match entry.outcome {
+            Some(Outcome::Response) => answered += 1,
+            Some(Outcome::Failed(Failure::Stale)) => {}
+            _ => assert_eq!(entry.outcome, None, "{entry:?}"),
+        }
+    }
+    assert!(answered > 5000, "{answered} of 6000");
+    let counters = world.hosts[1].endpoint.counters();
+    assert!(counters.floors_raised > 0);
+    assert!(counters.duplicates_suppressed > 0);
+    assert!(counters.stale_refused > 0);
+}
+
+/// A server whose application is slow and whose table is small refuses by
+/// silence, and its clients come through in the end.
+#[test]
+fn calls__to_a_full_server_come_through() {
+    let small = homa_core::Config {
+        max_rpcs: 16,
+        ..config()
+    };
+    let mut world = World::new(9, &[config(), small]);
+    world.hosts[1].service.time_ns = MS;
+    for _ in 0..100 {
+        world.call(0, 1, 3000, 3000);
+    }
+    completes(&mut world, 1000 * MS);
+}

@@ -80,14 +80,13 @@ mod tests {
             let mut queue = Queue::with_capacity(8);
             let mut model: VecDeque<u32> = VecDeque::new();
             for op in ops {
-                match op {
-                    Some(slot) => {
-                        queue.push(slot);
-                        if slot < 8 && !model.contains(&slot) {
-                            model.push_back(slot);
-                        }
+                if let Some(slot) = op {
+                    queue.push(slot);
+                    if slot < 8 && !model.contains(&slot) {
+                        model.push_back(slot);
                     }
-                    None => prop_assert_eq!(queue.pop(), model.pop_front()),
+                } else {
+                    prop_assert_eq!(queue.pop(), model.pop_front());
                 }
                 prop_assert_eq!(queue.is_empty(), model.is_empty());
             }
