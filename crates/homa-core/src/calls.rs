@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use homa_wire::{AbortCode, Body, RpcId};
+use homa_wire::{AbortCode, Body, Features, RpcId};
 
 use crate::config::{Extensions, STANDARD_MESSAGE_BYTES};
 use crate::counters::DropReason;
@@ -181,7 +181,11 @@ impl Endpoint {
         {
             return Err(RequestError::Unsupported);
         }
-        let payload_bytes = payload_bytes(peer);
+        let unscheduled = self.settings.unscheduled_bytes;
+        let outgoing = Outgoing::new(request.length, unscheduled, payload_bytes(peer));
+        let held = needs != Features::NONE && peer.features.is_none();
+        let sendable = outgoing.is_sendable() && !held;
+        let age = self.next_age;
         let new = NewRpc {
             id: RpcId::default(),
             hash: 0,
@@ -189,23 +193,19 @@ impl Endpoint {
             local_port: request.local_port,
             remote_port: request.remote_port,
             kind: request.kind,
+            outgoing,
         };
-        let slot = self.create(now, &new).ok_or(RequestError::Full)?;
-        let unscheduled = self.settings.unscheduled_bytes;
-        let rpc = self.rpcs.slot_mut(slot).ok_or(RequestError::Full)?;
-        rpc.outgoing = Outgoing::new(request.length, unscheduled, payload_bytes);
+        let handle = self.create(now, new).ok_or(RequestError::Full)?;
+        let slot = handle.index();
         self.counters.requests_started += 1;
-        self.arm(slot, now + self.settings.resend_ns);
-        let held = self.rpcs.slot(slot).is_some_and(|rpc| self.is_held(rpc));
+        self.timers.lower(slot, now + self.settings.resend_ns);
         if held {
             self.hold(slot);
-        } else {
-            self.review_sending(slot);
         }
-        self.rpcs
-            .handle(slot)
-            .map(RpcHandle)
-            .ok_or(RequestError::Full)
+        if sendable && let Some(rpc) = self.rpcs.slot_mut(slot) {
+            rpc.lane = self.sending.set(slot, request.length, request.length, age);
+        }
+        Ok(RpcHandle(handle))
     }
 
     /// The most bytes that a message to this peer may have.
@@ -214,7 +214,7 @@ impl Endpoint {
         let large = self.settings.extensions == Extensions::On
             && peer
                 .features
-                .is_none_or(|features| features.contains(homa_wire::Features::LARGE_MESSAGES));
+                .is_none_or(|features| features.contains(Features::LARGE_MESSAGES));
         if large {
             most
         } else {
@@ -320,7 +320,7 @@ impl Endpoint {
         // what a server of unknown kind is sent.
         let knows_abort = self.peers.slot(peer).is_some_and(|peer| {
             if client {
-                peer.has(homa_wire::Features::ABORT)
+                peer.has(Features::ABORT)
             } else {
                 peer.may_know_abort()
             }

@@ -123,6 +123,7 @@ impl CutoffPolicy {
     }
 
     /// Counts a message, request or response, when its first packet comes.
+    #[inline]
     pub(crate) fn record(&mut self, message_length: u32) {
         self.recent.record(message_length);
     }

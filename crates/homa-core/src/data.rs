@@ -8,7 +8,9 @@ use crate::counters::DropReason;
 use crate::endpoint::{Endpoint, Named, NewRpc, Placement, Verdict};
 use crate::incoming::{Incoming, Memory};
 use crate::mechanism::Mechanisms;
-use crate::rpc::{Indexed, Kind, Notice, Phase, RpcHandle, Ties};
+use crate::outgoing::Outgoing;
+use crate::peer::Peer;
+use crate::rpc::{Kind, Notice, Phase, RpcHandle, Ties};
 use crate::time::Time;
 use crate::tombstone::Epitaph;
 
@@ -21,15 +23,12 @@ impl Endpoint {
         data: &Data,
         payload_length: u32,
     ) -> Result<Verdict, DropReason> {
-        let named = self.find(now, from, packet);
-        let offset = data.offset();
-        let end = offset
-            .checked_add(payload_length)
-            .ok_or(DropReason::PastEnd)?;
+        let (named, hash) = self.find(now, from, packet);
         if data.message_length == 0 {
             return Err(DropReason::LengthZero);
         }
-        if end > data.message_length {
+        let room = data.message_length.checked_sub(data.offset());
+        if room.is_none_or(|room| payload_length > room) {
             return Err(DropReason::PastEnd);
         }
         if let Some(entry) = data.ack {
@@ -41,13 +40,10 @@ impl Endpoint {
         }
         let slot = match named {
             Named::Alive(slot) => slot,
-            _ if packet.sender_id.from_client() => {
-                self.new_request(now, from, named, packet, data)?
+            Named::Nothing if packet.sender_id.from_client() => {
+                self.new_request(now, from, hash, packet)?
             }
-            _ => {
-                self.disown(now, from, packet);
-                return Err(DropReason::UnknownRpc);
-            }
+            _ => return Err(self.refuse(now, from, named, packet)),
         };
         if payload_length == data.message_length
             && let Some(placement) = self.receive_whole(now, slot, data)
@@ -56,72 +52,94 @@ impl Endpoint {
             self.check_cutoff_version(now, from, packet, data.cutoff_version);
             return Ok(Verdict::Begin(placement));
         }
+        self.receive_part(now, from, slot, packet, payload_length)
+    }
+
+    /// A packet that is not the whole of its message.
+    #[inline(never)]
+    fn receive_part(
+        &mut self,
+        now: Time,
+        from: u32,
+        slot: u32,
+        packet: &Packet,
+        payload_length: u32,
+    ) -> Result<Verdict, DropReason> {
+        let Body::Data(data) = &packet.body else {
+            return Ok(Verdict::Control);
+        };
         self.begin(now, slot, data, payload_length)?;
         self.check_cutoff_version(now, from, packet, data.cutoff_version);
         if payload_length == 0 {
             return Ok(Verdict::Control);
         }
-        self.receive(slot, data, offset..end)
+        let start = data.offset();
+        self.receive(slot, data, start..start + payload_length)
     }
 
-    /// A request whose first packet this is, or the reason why it is none.
-    fn new_request(
-        &mut self,
-        now: Time,
-        from: u32,
-        named: Named,
-        packet: &Packet,
-        data: &Data,
-    ) -> Result<u32, DropReason> {
-        let id = packet.sender_id.to_local();
+    /// DATA of an RPC that is over, or never was.
+    #[inline(never)]
+    fn refuse(&mut self, now: Time, from: u32, named: Named, packet: &Packet) -> DropReason {
+        if !packet.sender_id.from_client() {
+            self.disown(now, from, packet);
+            return DropReason::UnknownRpc;
+        }
         if !self.serves(packet.destination_port) {
             self.abort_unknown(from, packet, AbortCode::PortClosed);
-            return Err(DropReason::PortClosed);
+            return DropReason::PortClosed;
         }
         if let Named::Finished(epitaph) = named {
             self.counters.duplicates_suppressed += 1;
             self.recall(from, packet, epitaph);
-            return Err(DropReason::Executed);
+            return DropReason::Executed;
         }
-        if self.is_below_floor(now, from, id) {
-            self.counters.stale_refused += 1;
-            self.abort_unknown(from, packet, AbortCode::Stale);
-            return Err(DropReason::Stale);
+        self.counters.stale_refused += 1;
+        self.abort_unknown(from, packet, AbortCode::Stale);
+        DropReason::Stale
+    }
+
+    /// A request whose first packet this is, or the reason why it is none.
+    #[inline(never)]
+    fn new_request(
+        &mut self,
+        now: Time,
+        from: u32,
+        hash: u64,
+        packet: &Packet,
+    ) -> Result<u32, DropReason> {
+        let id = packet.sender_id.to_local();
+        let peer = self.peers.slot(from).ok_or(DropReason::UnknownPeer)?;
+        let stale = id.0 <= peer.floor && now < peer.floor_until && self.uses(Mechanisms::FLOOR);
+        if stale || !self.serves(packet.destination_port) {
+            return Err(self.refuse(now, from, Named::Nothing, packet));
         }
-        self.check_share(from)?;
-        let hash = self.hash(from, id);
+        self.check_share(peer)?;
+        let one_way = matches!(&packet.body, Body::Data(data) if data.one_way);
         let new = NewRpc {
             id,
             hash,
             peer: from,
             local_port: packet.destination_port,
             remote_port: packet.source_port,
-            kind: if data.one_way {
-                Kind::OneWay
-            } else {
-                Kind::Call
-            },
+            kind: if one_way { Kind::OneWay } else { Kind::Call },
+            outgoing: Outgoing::NONE,
         };
-        let slot = self.create(now, &new).ok_or(DropReason::TableFull)?;
+        let handle = self.create(now, new).ok_or(DropReason::TableFull)?;
         // The index has room for every RPC that the table has room for.
-        let _ = self.index.insert(hash, slot);
-        if let Some(rpc) = self.rpcs.slot_mut(slot) {
-            rpc.indexed = Indexed::Yes;
-        }
-        Ok(slot)
+        let _ = self.index.insert(hash, handle.index());
+        Ok(handle.index())
     }
 
     /// Server RPCs leave a quarter of the table to our own calls, and one peer
     /// gets at most as many as are still free.
-    fn check_share(&self, from: u32) -> Result<(), DropReason> {
+    fn check_share(&self, peer: &Peer) -> Result<(), DropReason> {
         let limit = self.settings.max_rpcs - self.settings.max_rpcs / 4;
         let free = limit.saturating_sub(self.server_rpcs);
-        let used = self.peers.slot(from).map_or(0, |peer| peer.server_rpcs);
-        let shared = self.uses(Mechanisms::RPC_SHARE);
-        if free == 0 || (shared && used > free) {
-            Err(DropReason::TableFull)
-        } else {
+        let fair = peer.server_rpcs <= free || !self.uses(Mechanisms::RPC_SHARE);
+        if free > 0 && fair {
             Ok(())
+        } else {
+            Err(DropReason::TableFull)
         }
     }
 
@@ -267,10 +285,7 @@ impl Endpoint {
 
     /// Ends an RPC that this endpoint never had.
     pub(crate) fn abort_unknown(&mut self, from: u32, packet: &Packet, code: AbortCode) {
-        let may = self
-            .peers
-            .slot(from)
-            .is_some_and(crate::peer::Peer::may_know_abort);
+        let may = self.peers.slot(from).is_some_and(Peer::may_know_abort);
         if may && self.capabilities.is_some() && self.uses(Mechanisms::ABORT) {
             self.answer(from, packet, Body::Abort(code));
         }

@@ -30,7 +30,7 @@ use crate::probe::Probes;
 use crate::replies::{Queued, Replies};
 use crate::rpc::{Client, Ending, Indexed, Kind, Notice, Phase, Rpc, RpcHandle, Silence, Ties};
 use crate::sending::{Lane, Sending};
-use crate::table::{Heap, Index, Links, List, Queue, Ranges, Seed, Slab};
+use crate::table::{Handle, Heap, Index, Links, List, Queue, Ranges, Seed, Slab};
 use crate::time::Time;
 use crate::tombstone::{Epitaph, Tombstones};
 use crate::{incoming::Incoming, outgoing::Outgoing};
@@ -378,10 +378,10 @@ impl Endpoint {
     /// A packet that is not DATA.
     #[inline(never)]
     fn control(&mut self, now: Time, from: u32, packet: &Packet) -> Result<Verdict, DropReason> {
-        let mut named = self.find(now, from, packet);
+        let (mut named, _) = self.find(now, from, packet);
         if packet.body.may_have_capabilities() {
             self.learn(now, from, named.alive(), &packet.body);
-            named = self.find(now, from, packet);
+            (named, _) = self.find(now, from, packet);
         }
         let rpc = named.alive();
         match &packet.body {
@@ -402,26 +402,29 @@ impl Endpoint {
     }
 
     /// What a packet from `peer` is about: peer, ports and id must all be right.
-    pub(crate) fn find(&self, now: Time, peer: u32, packet: &Packet) -> Named {
+    /// With the hash of the latter two, to be used again.
+    pub(crate) fn find(&self, now: Time, peer: u32, packet: &Packet) -> (Named, u64) {
         let id = packet.sender_id.to_local();
         let (local_port, remote_port) = (packet.destination_port, packet.source_port);
+        let hash = self.hash(peer, id);
         let stone = |entry| self.tombstones.find(now, entry, (id, peer, remote_port));
-        let found = self
-            .index
-            .find(self.hash(peer, id), |entry| match self.rpcs.slot(entry) {
-                Some(rpc) => {
-                    rpc.id == id
-                        && rpc.peer == peer
-                        && rpc.local_port == local_port
-                        && rpc.remote_port == remote_port
-                }
-                None => stone(entry).is_some(),
-            });
-        match found.map(|entry| (entry, stone(entry))) {
+        let found = self.index.find(hash, |entry| match self.rpcs.slot(entry) {
+            Some(rpc) => {
+                rpc.id == id
+                    && rpc.peer == peer
+                    && rpc.local_port == local_port
+                    && rpc.remote_port == remote_port
+            }
+            None => stone(entry).is_some(),
+        });
+        let named = match found {
             None => Named::Nothing,
-            Some((_, Some(epitaph))) => Named::Finished(epitaph),
-            Some((slot, None)) => Named::Alive(slot),
-        }
+            Some(entry) => match stone(entry) {
+                Some(epitaph) => Named::Finished(epitaph),
+                None => Named::Alive(entry),
+            },
+        };
+        (named, hash)
     }
 
     /// The RPC with this peer and id that `matches`. Acks do not name the
@@ -443,9 +446,10 @@ impl Endpoint {
         self.seed.hash(id.0, u64::from(peer))
     }
 
-    /// Creates an RPC; it is not in the index yet.
-    pub(crate) fn create(&mut self, now: Time, new: &NewRpc) -> Option<u32> {
-        let age = self.next_age;
+    /// Creates an RPC. One that has an id is about to be put into the index.
+    #[inline]
+    pub(crate) fn create(&mut self, now: Time, new: NewRpc) -> Option<Handle> {
+        let peer = self.peers.slot_mut(new.peer)?;
         let client = new.id.is_client();
         let handle = self
             .rpcs
@@ -464,9 +468,9 @@ impl Endpoint {
                 client: Client::Waiting,
                 notice: Notice::None,
                 ties: Ties::None,
-                indexed: Indexed::No,
-                age,
-                outgoing: Outgoing::NONE,
+                indexed: if client { Indexed::No } else { Indexed::Yes },
+                age: self.next_age,
+                outgoing: new.outgoing,
                 lane: Lane::None,
                 incoming: Incoming::NONE,
                 silence: Silence::starting(now),
@@ -475,17 +479,15 @@ impl Endpoint {
             })
             .ok()?;
         self.next_age += 1;
-        let slot = handle.index();
-        if let Some(peer) = self.peers.slot_mut(new.peer) {
-            if client {
-                self.client_calls += 1;
-            } else {
-                peer.server_rpcs += 1;
-                self.server_rpcs += 1;
-            }
-            self.member_links.push_back(&mut peer.members, slot);
+        if client {
+            self.client_calls += 1;
+        } else {
+            peer.server_rpcs += 1;
+            self.server_rpcs += 1;
         }
-        Some(slot)
+        self.member_links
+            .push_back(&mut peer.members, handle.index());
+        Some(handle)
     }
 
     /// Tells the host something about an RPC, at its next
@@ -635,6 +637,8 @@ pub(crate) struct NewRpc {
     pub(crate) local_port: u16,
     pub(crate) remote_port: u16,
     pub(crate) kind: Kind,
+    /// A client's request.
+    pub(crate) outgoing: Outgoing,
 }
 
 /// A table is full: retry when RPCs have ended or peers have gone idle.

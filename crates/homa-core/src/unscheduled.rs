@@ -48,9 +48,14 @@ impl Endpoint {
             return;
         }
         self.cutoffs.policy.record(length);
-        if now < self.cutoffs.revise_at {
-            return;
+        if now >= self.cutoffs.revise_at {
+            self.revise_cutoffs(now);
         }
+    }
+
+    /// Looks at what has arrived lately, and whether it needs other cutoffs.
+    #[inline(never)]
+    fn revise_cutoffs(&mut self, now: Time) {
         self.cutoffs.revise_at = now + self.settings.cutoffs_revision_ns;
         if let Some(division) = self.cutoffs.policy.revise() {
             let version = match self.cutoffs.list.version {
@@ -75,9 +80,13 @@ impl Endpoint {
         packet: &Packet,
         version: u16,
     ) {
-        if version == self.cutoffs.list.version {
-            return;
+        if version != self.cutoffs.list.version {
+            self.tell_cutoffs(now, from, packet);
         }
+    }
+
+    #[inline(never)]
+    fn tell_cutoffs(&mut self, now: Time, from: u32, packet: &Packet) {
         let interval = self.settings.cutoffs_interval_ns;
         let Some(peer) = self.peers.slot_mut(from) else {
             return;

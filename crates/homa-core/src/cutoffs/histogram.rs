@@ -51,6 +51,7 @@ impl Histogram {
     }
 
     /// Counts a message whose first packet came. O(1).
+    #[inline]
     pub(crate) fn record(&mut self, message_length: u32) {
         if message_length == 0 || self.total_bytes >= MAX_BYTES {
             return;
