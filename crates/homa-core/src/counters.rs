@@ -245,14 +245,12 @@ impl Counters {
         }
     }
 
-    pub(crate) fn count_data_sent(&mut self, priority: u8, packet_bytes: u64) {
+    #[inline]
+    pub(crate) fn count_data_sent(&mut self, priority: u8, packet_bytes: u64, choice: Choice) {
         self.sent[wire_order(PacketType::Data)] += 1;
         if let Some(counter) = self.sent_bytes_by_priority.get_mut(usize::from(priority)) {
             *counter += packet_bytes;
         }
-    }
-
-    pub(crate) fn count_choice(&mut self, choice: Choice) {
         match choice {
             Choice::Best => {}
             Choice::Bypass => self.paced_bypasses += 1,

@@ -609,22 +609,6 @@ impl Endpoint {
     pub(crate) fn arm(&mut self, slot: u32, at: Time) {
         self.timers.lower(slot, at);
     }
-
-    /// Puts a message among those that may send, or takes it out.
-    pub(crate) fn review_sending(&mut self, slot: u32) {
-        let Some(rpc) = self.rpcs.slot_mut(slot) else {
-            return;
-        };
-        let message = &rpc.outgoing;
-        if message.is_sendable() && !self.held_links.contains(slot) {
-            rpc.lane = self
-                .sending
-                .set(slot, message.length, message.remaining(), rpc.age);
-        } else {
-            self.sending.remove(slot, rpc.lane);
-            rpc.lane = Lane::None;
-        }
-    }
 }
 
 /// What is known of an RPC when it is created.

@@ -4,6 +4,7 @@
 
 use homa_wire::{AckEntry, Cutoffs, Features, MAX_ACKS, PRIORITIES, SenderId};
 
+use crate::config::Settings;
 use crate::table::{Handle, List};
 use crate::time::Time;
 use crate::tombstone::Graveyard;
@@ -91,12 +92,13 @@ impl Peer {
         self.members.is_empty() && self.replies == 0 && self.graveyard.is_empty()
     }
 
-    /// The priority of the unscheduled bytes of a message to it; `unknown` is
-    /// used before it has sent cutoffs, `highest` is the top level in use.
-    pub(crate) fn unscheduled_priority(&self, length: u32, unknown: u8, highest: u8) -> u8 {
-        self.cutoffs
-            .map_or(unknown, |cutoffs| cutoffs.priority(length))
-            .min(highest)
+    /// The priority of the unscheduled bytes of a message to it.
+    #[inline]
+    pub(crate) fn unscheduled_priority(&self, length: u32, settings: &Settings) -> u8 {
+        match &self.cutoffs {
+            Some(cutoffs) => cutoffs.priority(length).min(settings.control_priority()),
+            None => settings.second_priority(),
+        }
     }
 
     pub(crate) fn cutoff_version(&self) -> u16 {

@@ -187,7 +187,6 @@ impl Endpoint {
         let interval = self.settings.resend_interval_ns / 2;
         let max = self.settings.max_holes;
         let unknown = self.settings.second_priority();
-        let highest = self.settings.control_priority();
         let Some(rpc) = self.rpcs.slot_mut(slot) else {
             return;
         };
@@ -200,7 +199,7 @@ impl Endpoint {
         rpc.silence.repeated_at = now;
         let length = rpc.outgoing.length;
         rpc.outgoing.resend_priority = self.peers.slot(rpc.peer).map_or(unknown, |peer| {
-            peer.unscheduled_priority(length, unknown, highest)
+            peer.unscheduled_priority(length, &self.settings)
         });
         let sent = 0..rpc.outgoing.next;
         // One range over all others always fits.

@@ -75,6 +75,7 @@ impl Sending {
 
     /// A message of `length` bytes, `remaining` of them unsent, may send. Says
     /// in which lane it is now.
+    #[inline]
     pub(crate) fn set(&mut self, slot: u32, length: u32, remaining: u32, age: u64) -> Lane {
         let srpt = self.mechanisms.has(Mechanisms::SEND_SRPT);
         let key = (if srpt { remaining } else { 0 }, age);
@@ -89,6 +90,7 @@ impl Sending {
     }
 
     /// It may not, or is over.
+    #[inline]
     pub(crate) fn remove(&mut self, slot: u32, lane: Lane) {
         match lane {
             Lane::None => {}

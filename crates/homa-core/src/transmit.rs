@@ -9,11 +9,10 @@ use homa_wire::{Body, DATA_HEADER_LENGTH, Data, Packet, RpcId};
 use crate::endpoint::{Control, Endpoint};
 use crate::features::response_limit_log2;
 use crate::mechanism::Mechanisms;
-use crate::outgoing::Outgoing;
 use crate::peer::PeerHandle;
-use crate::rpc::{Indexed, Kind, RpcHandle};
-use crate::sending::{Choice, Lane};
-use crate::table::Ranges;
+use crate::rpc::{Indexed, Kind, Rpc, RpcHandle};
+use crate::sending::{Choice, Lane, Sending};
+use crate::table::{Handle, Links};
 use crate::time::Time;
 
 /// A packet to send.
@@ -46,13 +45,6 @@ impl Payload {
     pub fn length(&self) -> u32 {
         self.end - self.start
     }
-}
-
-/// The next DATA packet of a message.
-struct Segment {
-    range: Range<u32>,
-    /// For a retransmission: the end of the range that was asked for.
-    again_until: Option<u32>,
 }
 
 impl Endpoint {
@@ -110,118 +102,161 @@ impl Endpoint {
         })
     }
 
+    /// The next DATA packet of a message.
     fn data_packet(&mut self, now: Time, slot: u32, choice: Choice) -> Option<Transmit> {
         let (handle, rpc) = self.rpcs.entry_mut(slot)?;
+        if !rpc.outgoing.pending.is_empty() {
+            return self.repeated_packet(now, slot, choice);
+        }
         let (to, peer) = self.peers.entry_mut(rpc.peer)?;
         if rpc.id.0 == 0 {
             // A client RPC gets its id now that its first packet leaves.
             rpc.id = RpcId(self.next_id);
             self.next_id += 2;
             rpc.hash = self.seed.hash(rpc.id.0, u64::from(rpc.peer));
+            rpc.indexed = Indexed::Yes;
             // The index has room for every RPC that the table has room for.
             let _ = self.index.insert(rpc.hash, slot);
-            rpc.indexed = Indexed::Yes;
         }
-        let segment = next_segment(&mut rpc.outgoing, &mut self.ranges)?;
-        let message = &mut rpc.outgoing;
-        let client = rpc.id.is_client();
-        let highest = self.settings.control_priority();
-        let unknown = self.settings.second_priority();
-        let priority = match segment.again_until {
-            Some(_) => message.resend_priority,
-            None if segment.range.start < message.unscheduled => {
-                peer.unscheduled_priority(message.length, unknown, highest)
-            }
-            None => message.priority,
-        }
-        .min(highest);
-        let response_limit_log2 = if client && rpc.kind == Kind::Call {
-            response_limit_log2(&self.settings, self.client_calls, peer)
-        } else {
-            0
-        };
-        let first = segment.range.start == 0 && segment.again_until.is_none();
-        self.counters.response_limits_asked += u64::from(response_limit_log2 != 0 && first);
-        let ack = if self.settings.mechanisms.has(Mechanisms::ACK_PIGGYBACK) {
-            peer.newest_owed()
-        } else {
-            None
-        };
-        self.counters.acks_piggybacked += u64::from(ack.is_some());
-        let data = Data {
-            message_length: message.length,
-            incoming: segment.again_until.unwrap_or(message.unscheduled),
-            ack,
-            cutoff_version: peer.cutoff_version(),
-            retransmit: segment.again_until.is_some(),
-            response_limit_log2,
-            one_way: rpc.kind == Kind::OneWay,
-            sequence: segment.range.start,
-            segment_offset: Some(segment.range.start),
-        };
-        let (local_port, remote_port, id) = (rpc.local_port, rpc.remote_port, rpc.id);
-        let bytes = segment.range.end - segment.range.start;
-        let packet_bytes = u64::from(bytes) + DATA_HEADER_LENGTH as u64;
-        self.pacer.charge(now, packet_bytes);
-        self.counters.count_data_sent(priority, packet_bytes);
-        self.counters.count_choice(choice);
-        self.sending.sent(choice, bytes);
-        if segment.again_until.is_none() {
-            self.counters.sent_bytes += u64::from(bytes);
-            message.next = segment.range.end;
-        } else {
-            self.counters.retransmitted_bytes += u64::from(bytes);
-        }
-        if segment.again_until.is_none() && message.fully_sent() && message.pending.is_empty() {
+        let Range { start, end } = rpc.outgoing.next_packet()?;
+        let wire_bytes = u64::from(end - start) + DATA_HEADER_LENGTH as u64;
+        self.pacer.charge(now, wire_bytes);
+        self.sending.sent(choice, end - start);
+        rpc.outgoing.next = end;
+        if rpc.outgoing.fully_sent() {
             self.sending.remove(slot, rpc.lane);
             rpc.lane = Lane::None;
             let patience = rpc.sent_whole(now, &self.settings);
             self.timers.lower(slot, now + patience);
         } else {
-            self.sent_more(now, slot, &segment);
+            if rpc.is_client() && !rpc.outgoing.has_granted_unsent() {
+                rpc.silence.heard(now);
+                self.timers.lower(slot, now + self.settings.resend_ns);
+            }
+            review(slot, rpc, &mut self.sending, &self.held_links);
         }
-        Some(Transmit {
-            peer: PeerHandle(to),
-            priority,
-            packet: Packet::new(local_port, remote_port, id.to_sender(), Body::Data(data)),
-            payload: Some(Payload {
-                rpc: RpcHandle(handle),
-                start: segment.range.start,
-                end: segment.range.end,
-            }),
-        })
-    }
-
-    /// What follows from a packet having left that was sent again, or after
-    /// which more of its message is to be sent.
-    #[inline(never)]
-    fn sent_more(&mut self, now: Time, slot: u32, segment: &Segment) {
-        let Some(rpc) = self.rpcs.slot(slot) else {
-            return;
+        let ack = if self.settings.mechanisms.has(Mechanisms::ACK_PIGGYBACK) {
+            peer.newest_owed()
+        } else {
+            None
         };
-        let new = segment.again_until.is_none();
-        if new && rpc.is_client() && !rpc.outgoing.has_granted_unsent() {
-            self.expect(now, slot);
-        }
-        self.review_sending(slot);
+        let response_limit_log2 = if rpc.is_client() && rpc.kind == Kind::Call {
+            response_limit_log2(&self.settings, self.client_calls, peer)
+        } else {
+            0
+        };
+        let message = &rpc.outgoing;
+        let priority = if start < message.unscheduled {
+            peer.unscheduled_priority(message.length, &self.settings)
+        } else {
+            message.priority
+        };
+        self.counters.count_data_sent(priority, wire_bytes, choice);
+        self.counters.sent_bytes += u64::from(end - start);
+        self.counters.acks_piggybacked += u64::from(ack.is_some());
+        self.counters.response_limits_asked += u64::from(response_limit_log2 != 0 && start == 0);
+        let data = Data {
+            message_length: message.length,
+            incoming: message.unscheduled,
+            ack,
+            cutoff_version: peer.cutoff_version(),
+            retransmit: false,
+            response_limit_log2,
+            one_way: rpc.kind == Kind::OneWay,
+            sequence: start,
+            segment_offset: Some(start),
+        };
+        Some(rpc.data_transmit(handle, to, priority, data, end))
     }
-}
 
-/// What the message sends next: what was asked for again first.
-fn next_segment(message: &mut Outgoing, ranges: &mut Ranges) -> Option<Segment> {
-    if let Some(wanted) = ranges.first(&message.pending) {
+    /// The next packet of what a message was asked for again.
+    #[inline(never)]
+    fn repeated_packet(&mut self, now: Time, slot: u32, choice: Choice) -> Option<Transmit> {
+        let (handle, rpc) = self.rpcs.entry_mut(slot)?;
+        let (to, peer) = self.peers.entry_mut(rpc.peer)?;
+        let message = &mut rpc.outgoing;
+        let wanted = self.ranges.first(&message.pending)?;
         let start = message.packet_start(wanted.start);
         let end = message.packet_end(start).min(message.next);
         // The head of the list is shortened or goes: that takes no memory.
-        let _ = ranges.remove(&mut message.pending, start..end, u32::MAX);
-        return Some(Segment {
-            range: start..end,
-            again_until: Some(wanted.end),
-        });
+        let _ = self
+            .ranges
+            .remove(&mut message.pending, start..end, u32::MAX);
+        let wire_bytes = u64::from(end - start) + DATA_HEADER_LENGTH as u64;
+        self.pacer.charge(now, wire_bytes);
+        self.sending.sent(choice, end - start);
+        review(slot, rpc, &mut self.sending, &self.held_links);
+        let ack = if self.settings.mechanisms.has(Mechanisms::ACK_PIGGYBACK) {
+            peer.newest_owed()
+        } else {
+            None
+        };
+        let response_limit_log2 = if rpc.is_client() && rpc.kind == Kind::Call {
+            response_limit_log2(&self.settings, self.client_calls, peer)
+        } else {
+            0
+        };
+        let priority = rpc.outgoing.resend_priority;
+        self.counters.count_data_sent(priority, wire_bytes, choice);
+        self.counters.retransmitted_bytes += u64::from(end - start);
+        self.counters.acks_piggybacked += u64::from(ack.is_some());
+        let data = Data {
+            message_length: rpc.outgoing.length,
+            incoming: wanted.end,
+            ack,
+            cutoff_version: peer.cutoff_version(),
+            retransmit: true,
+            response_limit_log2,
+            one_way: rpc.kind == Kind::OneWay,
+            sequence: start,
+            segment_offset: Some(start),
+        };
+        Some(rpc.data_transmit(handle, to, priority, data, end))
     }
-    let range = message.next_packet()?;
-    Some(Segment {
-        range,
-        again_until: None,
-    })
+
+    /// Puts a message among those that may send, or takes it out.
+    pub(crate) fn review_sending(&mut self, slot: u32) {
+        if let Some(rpc) = self.rpcs.slot_mut(slot) {
+            review(slot, rpc, &mut self.sending, &self.held_links);
+        }
+    }
+}
+
+fn review(slot: u32, rpc: &mut Rpc, sending: &mut Sending, held: &Links) {
+    let message = &rpc.outgoing;
+    if message.is_sendable() && !held.contains(slot) {
+        rpc.lane = sending.set(slot, message.length, message.remaining(), rpc.age);
+    } else {
+        sending.remove(slot, rpc.lane);
+        rpc.lane = Lane::None;
+    }
+}
+
+impl Rpc {
+    /// DATA of its outgoing message, up to `end`.
+    #[inline]
+    fn data_transmit(
+        &self,
+        handle: Handle,
+        to: Handle,
+        priority: u8,
+        data: Data,
+        end: u32,
+    ) -> Transmit {
+        Transmit {
+            peer: PeerHandle(to),
+            priority,
+            packet: Packet::new(
+                self.local_port,
+                self.remote_port,
+                self.id.to_sender(),
+                Body::Data(data),
+            ),
+            payload: Some(Payload {
+                rpc: RpcHandle(handle),
+                start: data.sequence,
+                end,
+            }),
+        }
+    }
 }
