@@ -66,8 +66,9 @@ fn ln(x: f64) -> f64 {
 #[cfg(test)]
 #[allow(non_snake_case, reason = "test names are function__case")]
 mod tests {
-    use super::*;
-    use proptest::prelude::*;
+    use super::{Purpose, exponential, ln, stream};
+    use proptest::prelude::{prop_assert, proptest};
+    use rand::Rng;
 
     proptest! {
         #[test]

@@ -33,6 +33,10 @@ use crate::world::{Observer, Record, World, WorldCounters};
 pub const PAYLOAD_BYTES: u32 = 1442;
 /// Bytes of a message that are sent without grants.
 pub const UNSCHEDULED_BYTES: u32 = 9328;
+/// Bytes granted ahead of what was received. The simulator of 2018 grants a
+/// whole packet while fewer than [`UNSCHEDULED_BYTES`] are under way, the core
+/// as soon as a whole packet fits into the window.
+pub const WINDOW_BYTES: u32 = UNSCHEDULED_BYTES + PAYLOAD_BYTES - 1;
 /// Bytes of a GRANT on the wire.
 const GRANT_WIRE_BYTES: f64 = 84.0;
 
@@ -110,7 +114,7 @@ pub fn setup(workload: &Workload, granted_at_once: u8) -> HomaSetup {
         fixed_cutoffs: Some(cutoffs(workload, 8 - granted_at_once)),
         unscheduled_bytes: Some(UNSCHEDULED_BYTES),
         max_incoming_bytes: Some(u32::MAX),
-        window_bytes: Some(UNSCHEDULED_BYTES),
+        window_bytes: Some(WINDOW_BYTES),
         max_overcommit: granted_at_once,
         grant_fifo_permille: 0,
         pacer_fifo_permille: 0,
