@@ -374,43 +374,44 @@ impl Endpoint {
     }
 
     fn next_event(&mut self) -> Option<Event> {
-        loop {
-            let slot = self.notices.pop()?;
-            let Some((handle, entry)) = self.rpcs.entry_mut(slot) else {
-                continue;
-            };
-            let rpc = RpcHandle(handle);
-            match core::mem::replace(&mut entry.notice, Notice::None) {
-                Notice::None => {}
-                Notice::Complete if entry.is_client() => {
-                    return Some(Event::Response {
-                        rpc,
-                        length: entry.incoming.length,
-                    });
-                }
-                Notice::Complete => {
-                    let Some(peer) = self.peers.handle(entry.peer) else {
-                        continue;
-                    };
-                    return Some(Event::Request {
-                        rpc,
-                        peer: PeerHandle(peer),
-                        id: entry.id,
-                        local_port: entry.local_port,
-                        remote_port: entry.remote_port,
-                        length: entry.incoming.length,
-                        kind: entry.kind,
-                    });
-                }
-                Notice::Cancelled => return Some(Event::Cancelled { rpc }),
-                Notice::Ended(ending) => {
-                    self.rpcs.free(handle);
-                    return Some(match ending {
-                        Ending::Failed(failure) => Event::Failed { rpc, failure },
-                        Ending::Delivered => Event::Delivered { rpc },
-                        Ending::Released => Event::Released { rpc },
-                    });
-                }
+        while let Some(slot) = self.notices.pop() {
+            let event = self.event(slot);
+            if event.is_some() {
+                return event;
+            }
+        }
+        None
+    }
+
+    /// What the host is to be told about an RPC, unless it has ended meanwhile
+    /// and there is nothing left to tell.
+    #[inline]
+    fn event(&mut self, slot: u32) -> Option<Event> {
+        let (handle, entry) = self.rpcs.entry_mut(slot)?;
+        let rpc = RpcHandle(handle);
+        match core::mem::replace(&mut entry.notice, Notice::None) {
+            Notice::None => None,
+            Notice::Complete if entry.is_client() => Some(Event::Response {
+                rpc,
+                length: entry.incoming.length,
+            }),
+            Notice::Complete => Some(Event::Request {
+                rpc,
+                peer: PeerHandle(self.peers.handle(entry.peer)?),
+                id: entry.id,
+                local_port: entry.local_port,
+                remote_port: entry.remote_port,
+                length: entry.incoming.length,
+                kind: entry.kind,
+            }),
+            Notice::Cancelled => Some(Event::Cancelled { rpc }),
+            Notice::Ended(ending) => {
+                self.rpcs.free(handle);
+                Some(match ending {
+                    Ending::Failed(failure) => Event::Failed { rpc, failure },
+                    Ending::Delivered => Event::Delivered { rpc },
+                    Ending::Released => Event::Released { rpc },
+                })
             }
         }
     }

@@ -23,7 +23,8 @@ impl Endpoint {
         data: &Data,
         payload_length: u32,
     ) -> Result<Verdict, DropReason> {
-        let (named, hash) = self.find(now, from, packet);
+        let hash = self.hash(from, packet.sender_id.to_local());
+        let named = self.find(now, from, packet, hash);
         if data.message_length == 0 {
             return Err(DropReason::LengthZero);
         }
@@ -223,12 +224,14 @@ impl Endpoint {
         if message.memory == Memory::Awaited || !self.charge_memory(slot, new_bytes) {
             return Err(DropReason::NoBuffer);
         }
-        let max_holes = if self.uses(Mechanisms::HOLE_LIMIT) {
-            self.settings.max_holes
-        } else {
+        let in_order = range.start == self.incoming_highest(slot);
+        let max_holes = if in_order {
             u32::MAX
+        } else {
+            self.hole_limit(slot)
         };
         let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
+        let holes_before = rpc.incoming.holes.len();
         let first = rpc.incoming.received == 0;
         rpc.incoming.payload_bytes = rpc.incoming.payload_bytes.max(range.end - range.start);
         let offset = range.start;
@@ -245,6 +248,9 @@ impl Endpoint {
             rpc.ties = Ties::Perhaps;
         }
         let complete = rpc.incoming.is_complete();
+        if !in_order && let Some(peer) = self.peers.slot_mut(rpc.peer) {
+            peer.holes = (peer.holes + rpc.incoming.holes.len()).saturating_sub(holes_before);
+        }
         self.progressed(slot);
         if complete {
             self.completed(slot);
@@ -259,6 +265,26 @@ impl Endpoint {
         } else {
             Verdict::Place(placement)
         })
+    }
+
+    fn incoming_highest(&self, slot: u32) -> u32 {
+        self.rpcs.slot(slot).map_or(0, |rpc| rpc.incoming.highest)
+    }
+
+    /// Holes that a message may have: so many, and not more in all messages of
+    /// its peer than there is still room for, so that a peer that sends nothing
+    /// but holes leaves half of the room to the others.
+    fn hole_limit(&self, slot: u32) -> u32 {
+        if !self.uses(Mechanisms::HOLE_LIMIT) {
+            return u32::MAX;
+        }
+        let Some(rpc) = self.rpcs.slot(slot) else {
+            return 0;
+        };
+        let held = self.peers.slot(rpc.peer).map_or(0, |peer| peer.holes);
+        let more = self.ranges.free().saturating_sub(held);
+        let holes = rpc.incoming.holes.len();
+        self.settings.max_holes.min(holes.saturating_add(more))
     }
 
     fn completed(&mut self, slot: u32) {

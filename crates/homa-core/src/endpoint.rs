@@ -378,10 +378,11 @@ impl Endpoint {
     /// A packet that is not DATA.
     #[inline(never)]
     fn control(&mut self, now: Time, from: u32, packet: &Packet) -> Result<Verdict, DropReason> {
-        let (mut named, _) = self.find(now, from, packet);
+        let hash = self.hash(from, packet.sender_id.to_local());
+        let mut named = self.find(now, from, packet, hash);
         if packet.body.may_have_capabilities() {
             self.learn(now, from, named.alive(), &packet.body);
-            (named, _) = self.find(now, from, packet);
+            named = self.find(now, from, packet, hash);
         }
         let rpc = named.alive();
         match &packet.body {
@@ -402,11 +403,10 @@ impl Endpoint {
     }
 
     /// What a packet from `peer` is about: peer, ports and id must all be right.
-    /// With the hash of the latter two, to be used again.
-    pub(crate) fn find(&self, now: Time, peer: u32, packet: &Packet) -> (Named, u64) {
+    /// `hash` is that of peer and id.
+    pub(crate) fn find(&self, now: Time, peer: u32, packet: &Packet, hash: u64) -> Named {
         let id = packet.sender_id.to_local();
         let (local_port, remote_port) = (packet.destination_port, packet.source_port);
-        let hash = self.hash(peer, id);
         let stone = |entry| self.tombstones.find(now, entry, (id, peer, remote_port));
         let found = self.index.find(hash, |entry| match self.rpcs.slot(entry) {
             Some(rpc) => {
@@ -417,14 +417,13 @@ impl Endpoint {
             }
             None => stone(entry).is_some(),
         });
-        let named = match found {
+        match found {
             None => Named::Nothing,
             Some(entry) => match stone(entry) {
                 Some(epitaph) => Named::Finished(epitaph),
                 None => Named::Alive(entry),
             },
-        };
-        (named, hash)
+        }
     }
 
     /// The RPC with this peer and id that `matches`. Acks do not name the
@@ -558,8 +557,10 @@ impl Endpoint {
         };
         self.ranges.clear(&mut rpc.outgoing.pending);
         self.ranges.clear(&mut rpc.outgoing.answered);
+        let holes = rpc.incoming.holes.len();
         self.ranges.clear(&mut rpc.incoming.holes);
         if let Some(peer) = self.peers.slot_mut(rpc.peer) {
+            peer.holes = peer.holes.saturating_sub(holes);
             self.held_links.remove(&mut peer.held, slot);
             self.probes.forget(slot, &mut peer.probes);
         }

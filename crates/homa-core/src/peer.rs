@@ -39,6 +39,8 @@ pub(crate) struct Peer {
     pub(crate) members: List,
     /// Bytes of its messages held here.
     pub(crate) buffer_bytes: u64,
+    /// Holes in its messages.
+    pub(crate) holes: u32,
     /// Replies waiting to be sent to it.
     pub(crate) replies: u32,
     /// RPCs to ask it about, in turn.
@@ -73,6 +75,7 @@ impl Peer {
             server_rpcs: 0,
             members: List::default(),
             buffer_bytes: 0,
+            holes: 0,
             replies: 0,
             probes: List::default(),
             probe_tokens: 0,

@@ -83,10 +83,15 @@ impl Sending {
             self.short.set(slot, key);
             Lane::Short
         } else {
-            self.long.set(slot, key);
-            self.links.push_back(&mut self.oldest, slot);
+            self.set_long(slot, key);
             Lane::Long
         }
+    }
+
+    #[inline(never)]
+    fn set_long(&mut self, slot: u32, key: Key) {
+        self.long.set(slot, key);
+        self.links.push_back(&mut self.oldest, slot);
     }
 
     /// It may not, or is over.
@@ -97,11 +102,14 @@ impl Sending {
             Lane::Short => {
                 self.short.remove(slot);
             }
-            Lane::Long => {
-                self.long.remove(slot);
-                self.links.remove(&mut self.oldest, slot);
-            }
+            Lane::Long => self.remove_long(slot),
         }
+    }
+
+    #[inline(never)]
+    fn remove_long(&mut self, slot: u32) {
+        self.long.remove(slot);
+        self.links.remove(&mut self.oldest, slot);
     }
 
     /// The message whose turn it is; `None` if there is none or if all that

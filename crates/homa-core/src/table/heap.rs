@@ -37,16 +37,13 @@ impl<K: Ord + Copy> Heap<K> {
     /// of range is a bug of the caller and ignored.
     #[inline]
     pub(crate) fn set(&mut self, slot: u32, key: K) {
-        let Some(position) = self.position.get_mut(slot as usize) else {
-            debug_assert!(false, "slot {slot} out of range");
-            return;
-        };
-        if *position == 0 && self.items.is_empty() {
-            // Often the only one: nothing to compare with.
-            *position = 1;
-            self.items.push(Item { key, slot });
-        } else {
-            self.set_among_others(Item { key, slot });
+        match self.position.get_mut(slot as usize) {
+            Some(position) if *position == 0 && self.items.is_empty() => {
+                // Often the only one: nothing to compare with.
+                *position = 1;
+                self.items.push(Item { key, slot });
+            }
+            _ => self.set_among_others(Item { key, slot }),
         }
     }
 
@@ -54,13 +51,17 @@ impl<K: Ord + Copy> Heap<K> {
     #[inline]
     pub(crate) fn lower(&mut self, slot: u32, key: K) {
         if self.key(slot).is_none_or(|queued| key < queued) {
-            self.set(slot, key);
+            self.set_among_others(Item { key, slot });
         }
     }
 
+    #[inline(never)]
     fn set_among_others(&mut self, item: Item<K>) {
-        let position = self.position.get(item.slot as usize).copied();
-        let Some(at) = (position.unwrap_or(0) as usize).checked_sub(1) else {
+        let Some(&position) = self.position.get(item.slot as usize) else {
+            debug_assert!(false, "slot {} out of range", item.slot);
+            return;
+        };
+        let Some(at) = (position as usize).checked_sub(1) else {
             let at = self.items.len();
             self.items.push(item);
             self.sift_up(at, item);
@@ -73,18 +74,31 @@ impl<K: Ord + Copy> Heap<K> {
         }
     }
 
-    /// Takes `slot` out and returns its key. O(log n).
+    /// Takes `slot` out; false if it is not queued. O(log n).
     #[inline]
-    pub(crate) fn remove(&mut self, slot: u32) -> Option<K> {
-        let position = self.position.get_mut(slot as usize)?;
-        let at = (*position as usize).checked_sub(1)?;
-        *position = 0;
-        let removed = self.items.get(at)?.key;
-        let last = self.items.pop()?;
-        if at < self.items.len() {
+    pub(crate) fn remove(&mut self, slot: u32) -> bool {
+        let Some(position) = self.position.get_mut(slot as usize) else {
+            return false;
+        };
+        let at = core::mem::take(position) as usize;
+        if at == 0 {
+            return false;
+        }
+        if at == self.items.len() {
+            // The last leaf, and often the only item: nothing moves.
+            self.items.pop();
+        } else {
+            self.remove_inner(at - 1);
+        }
+        true
+    }
+
+    /// Takes out an item that is not the last.
+    fn remove_inner(&mut self, at: usize) {
+        let removed = self.items.get(at).map(|item| item.key);
+        if let (Some(removed), Some(last)) = (removed, self.items.pop()) {
             self.fill(at, removed, last);
         }
-        Some(removed)
     }
 
     /// Puts `item` into the hole that `removed` left.
@@ -224,7 +238,9 @@ mod tests {
                         heap.set(slot, key);
                         model.insert(slot, key);
                     }
-                    Op::Remove(slot) => prop_assert_eq!(heap.remove(slot), model.remove(&slot)),
+                    Op::Remove(slot) => {
+                        prop_assert_eq!(heap.remove(slot), model.remove(&slot).is_some());
+                    }
                     Op::Pop => {
                         let popped = heap.pop();
                         prop_assert_eq!(popped.map(|(_, key)| key), model.values().min().copied());
