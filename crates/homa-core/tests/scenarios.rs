@@ -9,8 +9,8 @@ mod support;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use homa_core::{Config, Failure, Kind, Mechanisms};
-use homa_wire::{Body, PacketType};
+use homa_core::{Config, Endpoint, Failure, Identity, Kind, Mechanisms, Time, Verdict};
+use homa_wire::{Body, Data, Packet, PacketType, SenderId};
 use support::{Fate, MS, Outcome, US, World, config};
 
 fn all_answered(world: &World) {
@@ -262,4 +262,46 @@ fn scenario_53__state_does_not_grow() {
     world.run_until_idle(100 * MS);
     world.assert_balanced();
     all_answered(&world);
+}
+
+/// §8.3: a peer that sends nothing but holes leaves room for the others.
+#[test]
+fn hostile_peer__holes_leave_room_for_others() {
+    let config = Config {
+        max_rpcs: 1024,
+        ..config()
+    };
+    let now = Time::from_nanos(1);
+    let identity = Identity {
+        first_id: 2,
+        instance: 1,
+        hash_seed: 1,
+    };
+    let mut endpoint = Endpoint::new(config.settings().expect("valid"), identity);
+    let (mallory, _) = endpoint.add_peer(now, 1480).expect("room");
+    let (alice, _) = endpoint.add_peer(now, 1480).expect("room");
+    endpoint.listen(4000);
+    let data = |id, offset| {
+        let data = Data {
+            message_length: 900_000,
+            incoming: 900_000,
+            cutoff_version: 1,
+            ..Data::default()
+        };
+        Packet::new(40_000, 4000, SenderId(id), Body::Data(data.at(offset)))
+    };
+    for id in 0..300 {
+        for hole in 1..=64 {
+            endpoint.packet(now, mallory, &data(2 * id + 2, hole * 1000), 10);
+        }
+    }
+    let held = endpoint.gauges().ranges;
+    assert!(
+        held >= 1000 && held <= endpoint.settings().max_ranges / 2,
+        "{held}"
+    );
+    for hole in 1..=64 {
+        let verdict = endpoint.packet(now, alice, &data(2, hole * 1000), 10);
+        assert!(!matches!(verdict, Verdict::Drop(_)), "{hole}: {verdict:?}");
+    }
 }
