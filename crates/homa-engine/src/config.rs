@@ -16,8 +16,9 @@ pub struct EngineConfig {
     /// one costs 45 to 100 µs on a virtual machine, so that spinning as long
     /// as that halves the round trip.
     pub spin_before_sleep: Duration,
-    /// Most calls and one-way messages of this endpoint that are under way.
-    /// What is beyond it is refused with
+    /// Most calls and one-way messages of this endpoint that are under way,
+    /// at most a quarter of [`homa_core::Config::max_rpcs`]. A call counts
+    /// until its response is fetched. What is beyond it is refused with
     /// [`SubmitCause::Full`](crate::SubmitCause::Full).
     pub max_calls: u32,
     /// Most bytes of requests and one-way messages under way; a single larger
@@ -43,8 +44,7 @@ impl Default for EngineConfig {
             core: homa_core::Config::default(),
             drive: Drive::Inline,
             spin_before_sleep: Duration::ZERO,
-            // Half of the table of RPCs.
-            max_calls: 65_536,
+            max_calls: 32_768,
             max_outgoing_bytes: 256 << 20,
             max_response_bytes: 1 << 30,
             max_waiting_requests: 65_536,

@@ -1,297 +1,240 @@
-//! The public face; bodies follow.
-#![allow(
-    missing_docs,
-    unused_variables,
-    clippy::unimplemented,
-    clippy::needless_pass_by_value,
-    reason = "signatures only"
-)]
-use std::future::Future;
-use std::net::{IpAddr, SocketAddr};
+//! The engine as its users see it.
+
+use std::fmt;
+use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use homa_core::Kind;
+use homa_core::Settings;
 use homa_datapath::Datapath;
 use homa_wire::AbortCode;
 
-use crate::{
-    CallError, EngineConfig, ListenError, Message, RespondError, StartError, SubmitCause,
-    SubmitError,
-};
+use crate::call::{Call, CallOptions, OneWay, Reserve};
+use crate::counters::Stats;
+use crate::inner::{Inner, lock};
+use crate::lead::NEVER;
+use crate::listener::{Listener, RequestId};
+use crate::state::{Block, Seat};
+use crate::submit::Room;
+use crate::{EngineConfig, ListenError, Message, RespondError, StartError, SubmitError};
 
-/// One endpoint. Dropping the last handle closes it hard.
-pub struct Engine(());
+/// One endpoint: a protocol core on a datapath, with the memory of its
+/// messages and somebody who drives it.
+///
+/// All methods may be called from any thread. Handles of calls, listeners and
+/// requests keep the engine alive; when the last is gone it closes hard, which
+/// [`Engine::shutdown`] before avoids.
+pub struct Engine {
+    inner: Arc<Inner>,
+}
 
 /// What a turn of [`Engine::drive`] left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// When to call again at the latest, whatever arrives; `None`: only when a descriptor is ready.
+    /// When to call again at the latest, whatever arrives; `None`: only when a
+    /// descriptor is ready.
     pub next: Option<Instant>,
-    /// Call again at once: there was more than one turn may do, or it cannot be told.
+    /// Call again at once: there was more than one turn may do, or that cannot
+    /// be told.
     pub more: bool,
     /// Call again also when this descriptor is writable.
     pub writable: Option<RawFd>,
 }
 
+/// Whether everything that was under way ended well before the deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// It did.
+    Yes,
+    /// Some of it was ended.
+    No,
+}
+
 impl Engine {
+    /// An endpoint on a datapath, driven as the settings say.
     pub fn new(config: EngineConfig, datapath: Box<dyn Datapath>) -> Result<Arc<Self>, StartError> {
-        unimplemented!()
+        let inner = Arc::new(Inner::new(&config, datapath)?);
+        inner.start()?;
+        Ok(Arc::new(Self { inner }))
     }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    /// The addresses of the datapath, with the real port (raw: 0).
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
-        unimplemented!()
+        self.inner.datapath.local_addresses()
     }
-    pub fn settings(&self) -> homa_core::Settings {
-        unimplemented!()
+
+    /// The protocol's settings, as they were derived.
+    pub fn settings(&self) -> Settings {
+        self.inner.quietly(|state, _| state.core.settings().clone())
     }
-    /// Starts a call; the request is sent before this returns.
+
+    /// Everything that is counted. Costs a walk over all RPCs.
+    pub fn stats(&self) -> Stats {
+        self.inner.stats()
+    }
+
+    /// Starts a call. What of the request may be sent at once has been sent
+    /// when this returns.
     pub fn call(
         self: &Arc<Self>,
         to: SocketAddr,
         message: impl Into<Message>,
         options: CallOptions,
     ) -> Result<Call, SubmitError> {
-        unimplemented!()
+        Call::start(self, to, message.into(), options, Room::Ask)
     }
-    /// Sends a one-way message.
+
+    /// Sends a one-way message: delivered means done, there is no response.
     pub fn send(
         self: &Arc<Self>,
         to: SocketAddr,
         message: impl Into<Message>,
         options: CallOptions,
     ) -> Result<OneWay, SubmitError> {
-        unimplemented!()
+        OneWay::start(self, to, message.into(), options, Room::Ask)
     }
-    /// Waits for room for one call (or one-way message) of `bytes` bytes: fair, first come first served.
+
+    /// Waits for room for one call or one-way message of `bytes` bytes. First
+    /// come, first served, also before those that do not wait.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Reserve {
-        unimplemented!()
+        Reserve::new(self, bytes)
     }
-    /// Port 0: over UDP the port of the datapath, over raw IP any free one.
+
+    /// Takes requests to a port. 0 is, over UDP, the port of the datapath,
+    /// and over raw IP any free one.
     pub fn listen(self: &Arc<Self>, port: u16) -> Result<Listener, ListenError> {
-        unimplemented!()
+        Listener::open(self, port)
     }
+
+    /// Answers a request; the response is sent before this returns.
     pub fn respond(&self, request: RequestId, message: Message) -> Result<(), RespondError> {
-        unimplemented!()
+        let inner = &self.inner;
+        let answered = inner.quietly(|state, now| state.respond(now, request.0, &message));
+        inner.flush_and_settle();
+        answered.map_err(|cause| RespondError { message, cause })
     }
+
+    /// Ends a request in service without a response; the client is told why.
+    /// Does nothing if it is answered or over.
     pub fn abort(&self, request: RequestId, code: AbortCode) {
-        unimplemented!()
+        self.inner
+            .quietly(|state, now| state.abort(now, request.0, code));
+        self.inner.flush_and_settle();
     }
-    /// Ready when nobody waits for the response any more.
+
+    pub(crate) fn drop_request(&self, request: RequestId) {
+        self.inner.quietly(|state, now| {
+            state.counters.requests_dropped += 1;
+            state.abort(now, request.0, AbortCode::Dropped);
+        });
+        self.inner.flush_and_settle();
+    }
+
+    /// Ready when nobody waits for the response to a request any more, or it
+    /// is answered. One task at a time: the latest is woken.
     pub fn poll_cancelled(&self, request: RequestId, cx: &mut Context<'_>) -> Poll<()> {
-        unimplemented!()
+        self.inner
+            .quietly(|state, _| state.poll_cancelled(request.0, cx))
     }
-    /// One bounded turn.
+
+    /// One bounded turn: receives, sends, does what is due. Any thread may call
+    /// it at any time; with [`crate::Drive::External`] somebody must.
     pub fn drive(&self) -> Turn {
-        unimplemented!()
+        let inner = &self.inner;
+        let done = inner.outside_turn();
+        let (next, writable) = inner.with(|state, now| {
+            let writable = match state.blocked {
+                Some(Block::Writable(descriptor)) => Some(descriptor),
+                _ => None,
+            };
+            let next = state.next_due(now);
+            if inner.drive == crate::Drive::External {
+                state.fallback = if done.more {
+                    Seat::Awake
+                } else {
+                    Seat::Asleep(next.unwrap_or(NEVER))
+                };
+            }
+            (next, writable)
+        });
+        Turn {
+            next: next.and_then(|at| inner.clock.instant(at)),
+            more: done.more,
+            writable,
+        }
     }
-    /// What to poll for readability. Always the same ones.
+
+    /// The descriptors to poll for readability. Always the same ones.
     pub fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        unimplemented!()
+        self.inner.datapath.descriptors()
     }
-    /// For [`crate::Drive::External`]: wake this when `drive` must be called earlier than the last turn said. One at a time, the latest counts. Register before the turn.
+
+    /// For [`crate::Drive::External`]: the waker is woken when
+    /// [`Engine::drive`] must be called earlier than its last turn said, once
+    /// for each turn. One at a time, the latest counts; register before the
+    /// turn.
     pub fn register_driver(&self, waker: &Waker) {
-        unimplemented!()
+        let mut place = lock(&self.inner.outside);
+        match &mut *place {
+            Some(known) => known.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
     }
-    /// Blocks the thread until `poll` is ready, driving meanwhile; `None` when the deadline passed first.
+
+    /// Blocks the thread until `poll` is ready, driving the engine if nobody
+    /// else does; `None` when the deadline came first.
+    ///
+    /// `poll` is called again whenever its context was woken.
     pub fn block_on<T>(
         &self,
         deadline: Option<Instant>,
         poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Option<T> {
-        unimplemented!()
+        self.inner.block_on(deadline, poll)
     }
-    /// Refuses new requests from now on, and new calls when no request is in service.
+
+    /// Takes no new requests from now on; those that no application has taken
+    /// are refused. New calls are refused too, unless a request is in service.
     pub fn begin_shutdown(&self) {
-        unimplemented!()
+        self.inner.begin_shutdown();
     }
-    /// Ready when nothing is under way.
+
+    /// Ready when nothing is under way any more: requests are answered,
+    /// responses acknowledged, calls over.
     pub fn poll_drained(&self, cx: &mut Context<'_>) -> Poll<()> {
-        unimplemented!()
+        self.inner.poll_drained(cx)
     }
-    /// Blocking: begin_shutdown, wait, flush acks, close.
+
+    /// Begins the shutdown, blocks until nothing is under way or the deadline
+    /// has come, and closes.
     pub fn shutdown(&self, deadline: Instant) -> Drained {
-        unimplemented!()
+        self.inner.shutdown(deadline)
     }
-    /// Ends everything now; every waiter is woken with "shut down".
+
+    /// Ends everything now: the other ends are told, every waiter is woken and
+    /// told that the endpoint is shut down.
     pub fn close(&self) {
-        unimplemented!()
+        self.inner.close();
     }
 }
 
-/// Whether everything under way ended well before the deadline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drained {
-    Yes,
-    No,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CallOptions {
-    /// The call fails with [`CallError::DeadlineExceeded`] then.
-    pub deadline: Option<Instant>,
-    /// The port the response comes to: one of this endpoint; by default its own.
-    pub local_port: Option<u16>,
-}
-
-/// A call under way; dropping it cancels it.
-pub struct Call(());
-impl Call {
-    pub fn peer(&self) -> SocketAddr {
-        unimplemented!()
-    }
-    /// Blocks. Use the deadline of the options to bound it.
-    pub fn wait(self) -> Result<Message, CallError> {
-        unimplemented!()
-    }
-    /// Blocks until `until` at most; `None`: not yet.
-    pub fn wait_until(&mut self, until: Instant) -> Option<Result<Message, CallError>> {
-        unimplemented!()
-    }
-    /// The server is told.
-    pub fn cancel(self) {
-        unimplemented!()
-    }
-}
-impl Future for Call {
-    type Output = Result<Message, CallError>;
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        unimplemented!()
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.inner.close();
+        self.inner.end_thread();
     }
 }
 
-/// A one-way message under way: ready when delivered. Dropping it lets it go on.
-pub struct OneWay(());
-impl OneWay {
-    pub fn peer(&self) -> SocketAddr {
-        unimplemented!()
-    }
-    pub fn wait(self) -> Result<(), CallError> {
-        unimplemented!()
-    }
-    pub fn wait_until(&mut self, until: Instant) -> Option<Result<(), CallError>> {
-        unimplemented!()
-    }
-    pub fn cancel(self) {
-        unimplemented!()
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("addresses", &self.local_addresses())
+            .finish_non_exhaustive()
     }
 }
-impl Future for OneWay {
-    type Output = Result<(), CallError>;
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        unimplemented!()
-    }
-}
-
-/// Waits its turn for room; dropping it gives up its place.
-pub struct Reserve(());
-impl Reserve {
-    pub fn wait(self) -> Result<Permit, SubmitCause> {
-        unimplemented!()
-    }
-    pub fn wait_until(&mut self, until: Instant) -> Option<Result<Permit, SubmitCause>> {
-        unimplemented!()
-    }
-}
-impl Future for Reserve {
-    type Output = Result<Permit, SubmitCause>;
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        unimplemented!()
-    }
-}
-/// Room for one call or one-way message. Unused, it goes back when dropped.
-pub struct Permit(());
-impl Permit {
-    pub fn call(
-        self,
-        to: SocketAddr,
-        message: impl Into<Message>,
-        options: CallOptions,
-    ) -> Result<Call, SubmitError> {
-        unimplemented!()
-    }
-    pub fn send(
-        self,
-        to: SocketAddr,
-        message: impl Into<Message>,
-        options: CallOptions,
-    ) -> Result<OneWay, SubmitError> {
-        unimplemented!()
-    }
-}
-
-/// Receives the requests to one port. Clones share them; the port closes with the last.
-#[derive(Clone)]
-pub struct Listener(());
-impl Listener {
-    pub fn port(&self) -> u16 {
-        unimplemented!()
-    }
-    /// The next request, as a future or blocking. Cancel-safe: dropping it loses nothing.
-    pub fn accept(&self) -> Accept {
-        unimplemented!()
-    }
-    pub fn try_accept(&self) -> Option<Incoming> {
-        unimplemented!()
-    }
-}
-/// Waits for a request. `None`: shut down.
-pub struct Accept(());
-impl Accept {
-    pub fn wait(self) -> Option<Incoming> {
-        unimplemented!()
-    }
-    pub fn wait_until(&mut self, until: Instant) -> Accepted {
-        unimplemented!()
-    }
-}
-impl Future for Accept {
-    type Output = Option<Incoming>;
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        unimplemented!()
-    }
-}
-pub enum Accepted {
-    Request(Incoming),
-    TimedOut,
-    ShutDown,
-}
-
-/// A complete request or one-way message.
-pub struct Incoming {
-    pub peer: SocketAddr,
-    /// The own address it came to.
-    pub local: Option<IpAddr>,
-    /// The own port it came to.
-    pub port: u16,
-    pub kind: Kind,
-    pub message: Message,
-    /// `None` for a one-way message.
-    pub responder: Option<Responder>,
-}
-
-/// The right to answer one request. Dropped unused, the client is told (`AbortCode::Dropped`).
-pub struct Responder(());
-impl Responder {
-    pub fn id(&self) -> RequestId {
-        unimplemented!()
-    }
-    /// Gives up the duty to answer to the caller, who then uses [`Engine::respond`] or [`Engine::abort`].
-    pub fn into_id(self) -> RequestId {
-        unimplemented!()
-    }
-    pub fn respond(self, message: impl Into<Message>) -> Result<(), RespondError> {
-        unimplemented!()
-    }
-    pub fn abort(self, code: AbortCode) {
-        unimplemented!()
-    }
-    pub fn poll_cancelled(&self, cx: &mut Context<'_>) -> Poll<()> {
-        unimplemented!()
-    }
-}
-/// Names a request in service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RequestId(pub(crate) homa_core::RpcHandle);

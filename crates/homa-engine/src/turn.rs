@@ -1,0 +1,165 @@
+//! One bounded turn: errors, packets, timers, events, packets to send. What
+//! every driver does, whoever it is.
+
+use std::sync::atomic::Ordering;
+
+use homa_core::MoreDue;
+use homa_datapath::ReceiveBatch;
+
+use crate::arrivals::Arrival;
+use crate::events::{MoreEvents, Report};
+use crate::flush::Flushed;
+use crate::inner::{Inner, lock};
+use crate::state::Life;
+
+/// Packets handled before the lock is released for others.
+const PACKETS_AT_ONCE: usize = 64;
+/// Timers that fire in one turn, of the core and of calls each.
+const TIMERS_AT_ONCE: u32 = 64;
+/// Events of the core in one turn.
+const EVENTS_AT_ONCE: u32 = 1024;
+/// Requests to closed ports answered below Homa in one turn.
+const REFUSALS_AT_ONCE: usize = 8;
+/// Network errors looked at in one turn.
+const ERRORS_AT_ONCE: usize = 256;
+/// Every so many turns errors are looked for in any case, for drivers that do
+/// not learn of them from a descriptor.
+const ERRORS_EVERY: u64 = 64;
+
+/// Whether the network may have something to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// A descriptor says so.
+    Likely,
+    /// Look when nothing arrives.
+    Unknown,
+}
+
+/// What a turn did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) received: usize,
+    /// Something is left to do at once.
+    pub(crate) more: bool,
+}
+
+impl Inner {
+    pub(crate) fn turn(&self, trouble: Trouble) -> Done {
+        let mut more = false;
+        let received = {
+            let mut batch = lock(&self.receiving);
+            let received = match self.datapath.receive(&mut batch) {
+                Ok(received) => received,
+                Err(error) => {
+                    tracing::error!(%error, "the datapath is broken");
+                    drop(batch);
+                    self.close();
+                    return Done {
+                        received: 0,
+                        more: false,
+                    };
+                }
+            };
+            more |= self.take_packets(&batch);
+            received
+        };
+        let turns = self.quietly(|state, _| {
+            state.counters.turns += 1;
+            state.counters.empty_turns += u64::from(received == 0);
+            state.counters.turns
+        });
+        if trouble == Trouble::Likely
+            || (received == 0 && turns.is_multiple_of(ERRORS_EVERY))
+            || self.errors_wanted.swap(false, Ordering::Relaxed)
+        {
+            self.take_errors();
+        }
+        self.settle();
+        more |= self.flush() == Flushed::More;
+        let release = self.datapath.next_release();
+        let due = self.with(|state, now| {
+            state.release_at = release.map(|at| self.clock.time(at));
+            state.next_due(now).is_some_and(|due| due <= now)
+        });
+        Done {
+            received,
+            more: more || due || received > 0,
+        }
+    }
+
+    /// Handles a received batch and what is due; says whether more is.
+    fn take_packets(&self, batch: &ReceiveBatch) -> bool {
+        let mut packets = batch.iter();
+        let mut left = batch.len();
+        let mut refused = [const { None }; REFUSALS_AT_ONCE];
+        let mut refusals = 0;
+        loop {
+            let last = left <= PACKETS_AT_ONCE;
+            let more = self.quietly(|state, now| {
+                for (bytes, meta) in packets.by_ref().take(PACKETS_AT_ONCE) {
+                    if state.arrive(now, bytes, meta) == Arrival::Refuse
+                        && let Some(place) = refused.get_mut(refusals)
+                    {
+                        *place = Some((bytes, meta.path));
+                        refusals += 1;
+                    }
+                }
+                if !last {
+                    return false;
+                }
+                let timers = state.core.timeout(now, TIMERS_AT_ONCE);
+                state.expire_calls(now, TIMERS_AT_ONCE);
+                let events = state.take_events(now, EVENTS_AT_ONCE);
+                state.counters.packets_refused += refusals as u64;
+                timers == MoreDue::Yes || events == MoreEvents::Yes
+            });
+            if last {
+                for (bytes, path) in refused.iter().flatten() {
+                    let _ = self.datapath.refuse(path, bytes);
+                }
+                return more;
+            }
+            left -= PACKETS_AT_ONCE;
+            // Grants must not wait for the rest of a long batch.
+            self.flush();
+        }
+    }
+
+    fn take_errors(&self) {
+        let mut reports = Vec::new();
+        let mut lost = 0_u64;
+        self.datapath.errors(&mut |error| {
+            if reports.len() < ERRORS_AT_ONCE {
+                reports.push(Report::new(error.remote, error.kind, error.quoted));
+            } else {
+                lost += 1;
+            }
+        });
+        if reports.is_empty() {
+            return;
+        }
+        self.quietly(|state, now| {
+            for report in &reports {
+                state.network_error(now, report);
+            }
+            state.counters.network_errors += lost;
+            state.counters.network_errors_ignored += lost;
+            let _ = state.take_events(now, u32::MAX);
+        });
+    }
+
+    /// A turn for a driver outside: it looks at errors whenever nothing
+    /// arrives, since that is what a woken driver without packets has come for.
+    pub(crate) fn outside_turn(&self) -> Done {
+        let done = self.turn(Trouble::Unknown);
+        if done.received == 0 && self.quietly(|state, _| state.life != Life::Closed) {
+            self.take_errors();
+            self.settle();
+            return Done {
+                more: done.more | (self.flush() == Flushed::More),
+                ..done
+            };
+        }
+        done
+    }
+}

@@ -1,0 +1,77 @@
+//! Engines on a network in memory or on loopback, and an echo server.
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use homa_datapath::{Datapath, MemNetwork, Udp, UdpOptions};
+use homa_engine::{Engine, EngineConfig, Listener, Message};
+
+/// Long enough for any test, short enough to notice a hang.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+pub fn patience() -> Instant {
+    Instant::now() + PATIENCE
+}
+
+/// Settings with small tables: many engines live in one test.
+pub fn config() -> EngineConfig {
+    let mut config = EngineConfig::default();
+    config.core.max_rpcs = 8192;
+    config.core.max_peers = 256;
+    config
+}
+
+pub fn udp() -> Box<dyn Datapath> {
+    let address = "127.0.0.1:0".parse().unwrap();
+    Box::new(Udp::bind(&UdpOptions::on(address)).unwrap())
+}
+
+static NEXT_PORT: AtomicU16 = AtomicU16::new(1000);
+
+pub fn mem(network: &MemNetwork) -> Box<dyn Datapath> {
+    let port = NEXT_PORT.fetch_add(1, Ordering::Relaxed);
+    let address = SocketAddr::from(([10, 0, 0, 1], port));
+    Box::new(network.endpoint(address).unwrap())
+}
+
+pub fn engine(datapath: Box<dyn Datapath>) -> Arc<Engine> {
+    Engine::new(config(), datapath).unwrap()
+}
+
+pub fn address(engine: &Engine) -> SocketAddr {
+    engine.local_addresses()[0]
+}
+
+/// Bytes that differ from place to place.
+pub fn pattern(length: usize) -> Vec<u8> {
+    (0..length)
+        .map(|at| (at.wrapping_mul(2_654_435_761) >> 16) as u8)
+        .collect()
+}
+
+/// Answers every request with itself, until the engine is shut down.
+pub fn echo(listener: Listener) -> JoinHandle<u32> {
+    std::thread::spawn(move || {
+        let mut answered = 0;
+        while let Some(incoming) = listener.accept().wait() {
+            if let Some(responder) = incoming.responder {
+                let _ = responder.respond(incoming.message);
+            }
+            answered += 1;
+        }
+        answered
+    })
+}
+
+pub fn call(
+    engine: &Arc<Engine>,
+    to: SocketAddr,
+    message: impl Into<Message>,
+) -> Result<Message, homa_engine::CallError> {
+    let options = homa_engine::CallOptions::until(patience());
+    engine.call(to, message, options).unwrap().wait()
+}
