@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use homa_engine::Message;
+
 use crate::arrivals::Arrival;
 use crate::error::BenchError;
 use crate::message::{Directive, ResponseSize};
@@ -39,8 +41,25 @@ pub(crate) struct Ended {
     pub(crate) arrival: Arrival,
     pub(crate) sent: Instant,
     pub(crate) at: Instant,
-    /// The text of its failure, if it failed.
-    pub(crate) result: Result<(), String>,
+    pub(crate) result: Result<(), Trouble>,
+}
+
+/// What was wrong with an RPC; the texts are for the user.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// It ended without a response.
+    Failed(String),
+    /// The response was not what was asked for.
+    Corrupt(String),
+}
+
+impl Trouble {
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::Failed(text) => text,
+            Self::Corrupt(text) => format!("the response was wrong: {text}"),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -60,6 +79,8 @@ pub(crate) struct Driver<'a> {
     busy_at: Instant,
     /// Last time something ended, or the first start after there was nothing.
     heard_at: Instant,
+    /// Since when RPCs have ended with failures only.
+    failing_since: Option<Instant>,
 }
 
 impl<'a> Driver<'a> {
@@ -73,7 +94,12 @@ impl<'a> Driver<'a> {
             completions: Vec::new(),
             busy_at: now,
             heard_at: now,
+            failing_since: None,
         }
+    }
+
+    pub(crate) fn counters(&self) -> Vec<(String, u64)> {
+        self.transport.counters()
     }
 
     pub(crate) fn outstanding(&self) -> usize {
@@ -122,14 +148,24 @@ impl<'a> Driver<'a> {
                 continue;
             };
             let outcome = match completion.outcome {
-                Outcome::Failed(reason) => Err(reason),
-                Outcome::Response(pieces) => {
-                    if let Err(problem) = check(&self.manner, &pending, &pieces) {
-                        let peer = self.transport.peers()[pending.arrival.peer.0];
-                        result = Err(BenchError::Corrupt { peer, problem });
-                        break;
+                Outcome::Failed(reason) => {
+                    let since = *self.failing_since.get_or_insert(completion.at);
+                    let waited = completion.at.saturating_duration_since(since);
+                    if waited >= self.manner.silence {
+                        let peer = pending.arrival.peer;
+                        result = Err(BenchError::Failing {
+                            peer: self.transport.peers()[peer.0],
+                            protocol: self.transport.protocol(),
+                            traffic: self.transport.traffic(peer),
+                            reason: reason.clone(),
+                            waited,
+                        });
                     }
-                    Ok(())
+                    Err(Trouble::Failed(reason))
+                }
+                Outcome::Response(response) => {
+                    self.failing_since = None;
+                    check(&self.manner, &pending, &response).map_err(Trouble::Corrupt)
                 }
             };
             ended(Ended {
@@ -166,6 +202,7 @@ impl<'a> Driver<'a> {
         Err(BenchError::Silent {
             peer: self.transport.peers()[index.0],
             protocol: self.transport.protocol(),
+            traffic: self.transport.traffic(index),
             waited,
         })
     }
@@ -185,12 +222,12 @@ impl<'a> Driver<'a> {
     }
 }
 
-fn check(manner: &Manner, pending: &Pending, pieces: &[Vec<u8>]) -> Result<(), String> {
+fn check(manner: &Manner, pending: &Pending, response: &Message) -> Result<(), String> {
     let request_bytes = pending.arrival.size_bytes;
     match manner.verify {
-        Verify::Bytes => pending.directive.verify(request_bytes, pieces),
+        Verify::Bytes => pending.directive.verify(request_bytes, response),
         Verify::Length => {
-            let found: usize = pieces.iter().map(Vec::len).sum();
+            let found = response.len();
             let wanted = manner.response.bytes_for(request_bytes);
             if found == wanted as usize {
                 Ok(())

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub enum BenchError {
     /// The host answered that nobody listens on the port.
     #[error(
-        "{peer} refused the connection: is `homa server --protocol {protocol}` running there, on port {port}?",
+        "nobody listens on {peer} over {protocol}: is `homa server --protocol {protocol}` running there, on port {port}?",
         port = peer.port()
     )]
     Refused {
@@ -23,8 +23,8 @@ pub enum BenchError {
     },
     /// No answer at all.
     #[error(
-        "{peer} is silent ({waited_s:.1} s without an answer, {protocol}): is the host up, is `homa server` running there, and does a firewall drop port {port}?",
-        waited_s = waited.as_secs_f64(), port = peer.port()
+        "{peer} is silent ({waited_s:.1} s without an answer, {protocol}): is the host up, is `homa server` running there, and does a firewall drop {traffic}?",
+        waited_s = waited.as_secs_f64()
     )]
     Silent {
         /// Who is silent.
@@ -33,6 +33,38 @@ pub enum BenchError {
         protocol: &'static str,
         /// How long it was waited.
         waited: Duration,
+        /// What a firewall may drop.
+        traffic: String,
+    },
+    /// RPCs end, but none with a response.
+    #[error(
+        "no response from {peer} for {waited_s:.1} s, only failures: {reason} ({protocol}). Is the host up and `homa server` running there, and does a firewall drop {traffic}?",
+        waited_s = waited.as_secs_f64()
+    )]
+    Failing {
+        /// Who was asked last.
+        peer: SocketAddr,
+        /// Protocol that was tried.
+        protocol: &'static str,
+        /// How long it was tried.
+        waited: Duration,
+        /// The last failure.
+        reason: String,
+        /// What a firewall may drop.
+        traffic: String,
+    },
+    /// The network does not lead there.
+    #[error(
+        "{peer} cannot be reached over {protocol} ({reason}): is the address right, the interface up, the host on? `ip route get {ip}` shows the way",
+        ip = peer.ip()
+    )]
+    Unreachable {
+        /// Who cannot be reached.
+        peer: SocketAddr,
+        /// Protocol that was tried.
+        protocol: &'static str,
+        /// What the network said.
+        reason: String,
     },
     /// The server went away in the middle.
     #[error("{peer} closed the connection ({reason}): did `homa server` stop there?")]
@@ -82,16 +114,6 @@ pub enum BenchError {
         limit: u64,
         /// Protocol with the limit.
         protocol: &'static str,
-    },
-    /// A response is not what was asked for.
-    #[error(
-        "a response from {peer} was wrong: {problem}. The network, the server or this client corrupts data"
-    )]
-    Corrupt {
-        /// Who sent it.
-        peer: SocketAddr,
-        /// First difference.
-        problem: String,
     },
     /// A system call failed.
     #[error("{action}: {source}")]

@@ -11,9 +11,10 @@
 //! request was *due*, so that a stalled client cannot hide a slow server; an
 //! RPC that never finished counts as an infinite latency.
 //!
-//! Owned here: the TCP transport to compare against ([`tcp`]). Not here: the
-//! Homa transport and the command line, which are in `homa-cli`. Slowdown
-//! follows `docs/protocol.md` §19.
+//! Owned here: Homa ([`homa`]) and TCP ([`tcp`]) behind that trait, and how two
+//! of them are compared ([`compare`]). Not here: the protocol, which is in
+//! `homa-engine` and below, and the command line. Slowdown follows
+//! `docs/protocol.md` §19.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -25,8 +26,11 @@
 pub mod arrivals;
 pub mod baseline;
 pub mod classes;
+pub mod compare;
 mod driver;
 pub mod error;
+mod events;
+pub mod homa;
 pub mod host;
 pub mod message;
 pub mod ping;

@@ -9,6 +9,7 @@
 
 use std::sync::OnceLock;
 
+use homa_engine::Message;
 use rand::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -89,17 +90,17 @@ impl Directive {
         message
     }
 
-    /// Checks a response, in pieces, to a request of `request_bytes` with this
-    /// directive. The text says what differs first.
-    pub fn verify(self, request_bytes: u32, response: &[Vec<u8>]) -> Result<(), String> {
+    /// Checks a response to a request of `request_bytes` with this directive.
+    /// The text says what differs first.
+    pub fn verify(self, request_bytes: u32, response: &Message) -> Result<(), String> {
         let wanted_bytes = self.response.bytes_for(request_bytes) as usize;
-        let found_bytes: usize = response.iter().map(Vec::len).sum();
+        let found_bytes = response.len();
         if found_bytes != wanted_bytes {
             return Err(format!("{found_bytes} B instead of {wanted_bytes} B"));
         }
         let head = self.emit();
         let mut offset = 0;
-        for piece in response {
+        for piece in response.chunks() {
             let mut rest = &piece[..];
             while !rest.is_empty() {
                 let wanted = match head.get(offset..) {
@@ -124,23 +125,41 @@ impl Directive {
     }
 }
 
-/// What an echo server answers to `request`: itself, or a message of the length
-/// it asks for. A request too short to ask is echoed. `None` if the length is 0
-/// or above `limit_bytes`.
-pub fn response_to(request: Vec<u8>, limit_bytes: u32) -> Option<Vec<u8>> {
-    match Directive::parse(&request) {
+/// What an echo server answers.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The request itself.
+    Echo,
+    /// This.
+    Made(Vec<u8>),
+}
+
+/// What an echo server answers to a request that begins with `head` (its first
+/// 8 bytes are enough): the request itself, or a message of the length it asks
+/// for. A request too short to ask is echoed. `None` if the length is 0 or
+/// above `limit_bytes`.
+pub fn answer_to(head: &[u8], limit_bytes: u32) -> Option<Answer> {
+    match Directive::parse(head) {
         None
         | Some(Directive {
             response: ResponseSize::Echo,
             ..
-        }) => Some(request),
+        }) => Some(Answer::Echo),
         Some(
             directive @ Directive {
                 response: ResponseSize::Fixed(bytes),
                 ..
             },
-        ) => (bytes > 0 && bytes <= limit_bytes).then(|| directive.message(bytes)),
+        ) => (bytes > 0 && bytes <= limit_bytes).then(|| Answer::Made(directive.message(bytes))),
     }
+}
+
+/// The response to `request`, as [`answer_to`] has it.
+pub fn response_to(request: Vec<u8>, limit_bytes: u32) -> Option<Vec<u8>> {
+    Some(match answer_to(&request, limit_bytes)? {
+        Answer::Echo => request,
+        Answer::Made(response) => response,
+    })
 }
 
 /// The bytes of the pattern for `offset` of a message, up to where it repeats.
@@ -182,18 +201,23 @@ mod tests {
         assert_eq!(Directive::parse(&[0; 7]), None);
     }
 
+    fn in_pieces(bytes: &[u8], piece_bytes: usize) -> Message {
+        let pieces = bytes.chunks(piece_bytes);
+        pieces.map(|piece| piece.to_vec().into()).collect()
+    }
+
     #[test]
     fn verify__accepts_pieces_of_any_length() {
         let message = ECHOED.message(2_500_000);
         for piece_bytes in [3, 1400, 65_536, 2_500_000] {
-            let pieces: Vec<Vec<u8>> = message.chunks(piece_bytes).map(<[u8]>::to_vec).collect();
+            let pieces = in_pieces(&message, piece_bytes);
             assert_eq!(ECHOED.verify(2_500_000, &pieces), Ok(()));
         }
         let fixed = Directive {
             response: ResponseSize::Fixed(5),
             seed: 1,
         };
-        assert_eq!(fixed.verify(100, &[fixed.message(5)]), Ok(()));
+        assert_eq!(fixed.verify(100, &fixed.message(5).into()), Ok(()));
     }
 
     #[test]
@@ -206,7 +230,7 @@ mod tests {
             seed: 5,
         };
         let response = response_to(fixed(900).message(20), 1_000).unwrap();
-        assert_eq!(fixed(900).verify(20, &[response]), Ok(()));
+        assert_eq!(fixed(900).verify(20, &response.into()), Ok(()));
         assert_eq!(response_to(fixed(1_001).message(20), 1_000), None);
         assert_eq!(response_to(fixed(0).message(20), 1_000), None);
     }
@@ -215,22 +239,16 @@ mod tests {
     fn verify__finds_a_wrong_byte_a_swap_and_a_wrong_length() {
         let mut message = ECHOED.message(100_000);
         message[70_001] ^= 1;
-        let problem = ECHOED.verify(100_000, &[message]).unwrap_err();
+        let problem = ECHOED.verify(100_000, &message.into()).unwrap_err();
         assert!(problem.starts_with("byte 70001 of 100000"), "{problem}");
 
         let message = ECHOED.message(4_200);
-        let swapped = vec![
-            message[1400..2800].to_vec(),
-            message[..1400].to_vec(),
-            message[2800..].to_vec(),
-        ];
+        let swapped = [&message[1400..2800], &message[..1400], &message[2800..]].concat();
+        let swapped = in_pieces(&swapped, 1400);
         assert!(ECHOED.verify(4_200, &swapped).is_err());
-        assert!(
-            ECHOED
-                .verify(4_201, std::slice::from_ref(&message))
-                .is_err()
-        );
+        let message = Message::from(message);
+        assert!(ECHOED.verify(4_201, &message).is_err());
         let other = Directive { seed: 78, ..ECHOED };
-        assert!(other.verify(4_200, &[message]).is_err());
+        assert!(other.verify(4_200, &message).is_err());
     }
 }

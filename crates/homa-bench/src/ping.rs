@@ -155,7 +155,7 @@ fn one(
         driver.step(deadline, |ended| {
             outcome = Some(match ended.result {
                 Ok(()) => AnswerOutcome::Rtt(ended.at.saturating_duration_since(ended.sent)),
-                Err(reason) => AnswerOutcome::Failed(reason),
+                Err(trouble) => AnswerOutcome::Failed(trouble.into_text()),
             });
         })?;
         if outcome.is_some() {

@@ -69,6 +69,15 @@ impl Recorder {
         *self.unfinished.entry(size_bytes).or_default() += 1;
     }
 
+    /// Adds everything that another one has.
+    pub fn absorb(&mut self, other: Self) {
+        self.finished += other.finished;
+        self.chunks.extend(other.chunks);
+        for (size_bytes, count) in other.unfinished {
+            *self.unfinished.entry(size_bytes).or_default() += count;
+        }
+    }
+
     /// RPCs that finished.
     pub fn finished(&self) -> u64 {
         self.finished

@@ -6,6 +6,7 @@
 
 mod table;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
@@ -52,6 +53,9 @@ pub struct Report {
     pub digest: Digest,
     /// Each interval, warm-up included.
     pub intervals: Vec<Interval>,
+    /// What the transport of the client counted under load, by name; empty
+    /// for TCP, which counts in the kernel.
+    pub counters: BTreeMap<String, u64>,
     /// What a careful reader would ask about.
     pub notes: Vec<String>,
 }
@@ -167,6 +171,7 @@ impl Report {
             unloaded: outcome.unloaded.map(|unloaded| unloaded.points().to_vec()),
             digest: outcome.digest,
             intervals: outcome.intervals,
+            counters: outcome.counters.into_iter().collect(),
         }
     }
 
@@ -214,8 +219,8 @@ fn notes(setup: &Setup, outcome: &Outcome) -> Vec<String> {
     }
     if totals.unfinished > 0 {
         notes.push(format!(
-            "{} RPCs did not finish within {:.1} s after the window ({} of them failed); they count as infinite",
-            totals.unfinished, setup.drain.as_secs_f64(), totals.failed
+            "{} RPCs did not finish within {:.1} s after the window ({} of them failed, {} of those with a wrong response); they count as infinite",
+            totals.unfinished, setup.drain.as_secs_f64(), totals.failed, totals.corrupt
         ));
     }
     if let Some(reason) = &totals.first_failure {

@@ -19,7 +19,7 @@ use crate::driver::{Driver, Manner};
 use crate::error::BenchError;
 use crate::message::ResponseSize;
 use crate::progress::{Interval, Progress};
-use crate::recorder::Digest;
+use crate::recorder::{Digest, Recorder};
 use crate::stop::Stop;
 use crate::transport::Transport;
 use crate::workload::Workload;
@@ -122,6 +122,10 @@ pub struct Outcome {
     pub digest: Digest,
     /// Each interval, warm-up included.
     pub intervals: Vec<Interval>,
+    /// What the transport counted from the first request under load on.
+    pub counters: Vec<(String, u64)>,
+    /// The samples behind the digest, to be put together with others.
+    pub recorder: Recorder,
 }
 
 /// Counts and rates of the window.
@@ -135,8 +139,10 @@ pub struct Totals {
     pub finished: u64,
     /// Of these, failed, or not finished at the end of the drain.
     pub unfinished: u64,
-    /// Of the unfinished, those that failed with an error.
+    /// Of the unfinished, those that failed with an error or a wrong response.
     pub failed: u64,
+    /// Of the failed, those with a wrong response (see [`Verify`]).
+    pub corrupt: u64,
     /// The first failure.
     pub first_failure: Option<String>,
     /// Of the due, those that had to wait because as many RPCs as allowed were
@@ -178,19 +184,26 @@ pub fn run(
     };
     let mut driver = Driver::new(transport, manner);
     let unloaded = measure_unloaded(&mut driver, setup, &classes, peers, stop)?;
+    let before = driver.counters();
     let mut loaded = Loaded::new(setup, peers)?;
     let end = loaded.run(&mut driver, stop, progress);
     for arrival in driver.abandon() {
         loaded.give_up(&arrival);
     }
+    let mut counters = driver.counters();
+    for (now, then) in counters.iter_mut().zip(before) {
+        now.1 = now.1.saturating_sub(then.1);
+    }
     Ok(Outcome {
         end,
+        counters,
         digest: loaded
             .recorder
             .digest(&classes, &setup.ideal, unloaded.as_ref()),
         unloaded,
         totals: loaded.totals(),
         intervals: loaded.intervals,
+        recorder: loaded.recorder,
     })
 }
 

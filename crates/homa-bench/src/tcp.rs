@@ -14,7 +14,6 @@
 
 mod client;
 mod congestion;
-mod events;
 mod frame;
 mod link;
 mod server;

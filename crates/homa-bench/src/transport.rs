@@ -10,6 +10,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use homa_engine::Message;
+
 use crate::error::BenchError;
 
 /// Chosen by the harness, returned with the completion; unique among the RPCs
@@ -25,8 +27,8 @@ pub struct PeerIndex(pub usize);
 /// How one RPC ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The whole response is in memory, in pieces that follow each other.
-    Response(Vec<Vec<u8>>),
+    /// The whole response is in memory.
+    Response(Message),
     /// It failed alone; the transport goes on. The text is for the user.
     Failed(String),
 }
@@ -50,6 +52,9 @@ pub trait Transport {
     /// The servers, in the order of [`PeerIndex`].
     fn peers(&self) -> &[SocketAddr];
 
+    /// What a firewall would see of the traffic to a server: `UDP port 4000`.
+    fn traffic(&self, peer: PeerIndex) -> String;
+
     /// Longest message in bytes, requests and responses.
     fn max_message_bytes(&self) -> u32;
 
@@ -69,6 +74,12 @@ pub trait Transport {
     /// `deadline` (to within the kernel's timer precision). May return early
     /// for no reason.
     fn wait(&mut self, deadline: Instant) -> Result<(), BenchError>;
+
+    /// What the transport has counted since it was made, by name, in a fixed
+    /// order; nothing if it does not count.
+    fn counters(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
 
     /// Forgets every RPC outstanding: no completion follows for their tags.
     fn abandon_all(&mut self);

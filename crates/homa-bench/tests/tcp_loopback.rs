@@ -348,12 +348,13 @@ fn run__changed_bytes_are_noticed_if_asked() {
         .unwrap();
         let mut setup = setup("100", closed(1));
         setup.verify = verify;
-        let result = run::run(&mut client, &setup, &Stop::new(), &mut Silent);
-        assert_eq!(
-            matches!(result, Err(BenchError::Corrupt { .. })),
-            noticed,
-            "{result:?}"
-        );
+        let outcome = run::run(&mut client, &setup, &Stop::new(), &mut Silent).unwrap();
+        assert!(matches!(outcome.end, End::Complete), "{:?}", outcome.end);
+        let totals = &outcome.totals;
+        assert_eq!(totals.corrupt, if noticed { totals.due } else { 0 });
+        assert_eq!(totals.finished == 0, noticed, "{totals:?}");
+        let reason = totals.first_failure.clone().unwrap_or_default();
+        assert_eq!(reason.contains("byte 99 of 100"), noticed, "{reason}");
     }
 }
 

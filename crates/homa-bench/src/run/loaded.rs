@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{End, Setup, Totals};
 use crate::arrivals::{Arrival, Arrivals, Load};
-use crate::driver::{Driver, Ended};
+use crate::driver::{Driver, Ended, Trouble};
 use crate::error::BenchError;
 use crate::progress::{Interval, Meter, Progress};
 use crate::recorder::{Recorder, Sample};
@@ -32,6 +32,7 @@ pub(super) struct Loaded<'a> {
     tick_from: Instant,
     waited: u64,
     failed: u64,
+    corrupt: u64,
     first_failure: Option<String>,
     window: Window,
     cpu: CpuMark,
@@ -88,6 +89,7 @@ impl<'a> Loaded<'a> {
             tick_from: start,
             waited: 0,
             failed: 0,
+            corrupt: 0,
             first_failure: None,
             window: Window::default(),
             cpu: CpuMark::default(),
@@ -207,12 +209,13 @@ impl<'a> Loaded<'a> {
     fn note(&mut self, ended: Ended) {
         let request_bytes = ended.arrival.size_bytes;
         let counts = self.counts(&ended.arrival);
-        if let Err(reason) = ended.result {
+        if let Err(trouble) = ended.result {
             if counts {
                 self.failed += 1;
+                self.corrupt += u64::from(matches!(trouble, Trouble::Corrupt(_)));
                 self.recorder.give_up(request_bytes);
             }
-            self.first_failure.get_or_insert(reason);
+            self.first_failure.get_or_insert_with(|| trouble.into_text());
             return;
         }
         let response_bytes = self.setup.response.bytes_for(request_bytes);
@@ -286,6 +289,7 @@ impl<'a> Loaded<'a> {
             finished,
             unfinished,
             failed: self.failed,
+            corrupt: self.corrupt,
             first_failure: self.first_failure.clone(),
             waited_for_client_max: self.waited,
             offered_kops: offered.map(|rate| rate / 1e3),

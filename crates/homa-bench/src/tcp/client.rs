@@ -10,7 +10,7 @@ use mio::net::TcpStream;
 use mio::{Interest, Token};
 
 use super::congestion::Congestion;
-use super::events::EventSet;
+use crate::events::EventSet;
 use super::frame::{MAX_MESSAGE_BYTES, Message};
 use super::link::{Link, LinkEnd, TURN_BYTES};
 use crate::error::BenchError;
@@ -172,7 +172,7 @@ impl Client {
                 completions.push(Completion {
                     tag: Tag(response.id),
                     at,
-                    outcome: Outcome::Response(vec![response.body]),
+                    outcome: Outcome::Response(response.body.into()),
                 });
             }
             if slot.outstanding == 0 {
@@ -209,6 +209,10 @@ impl Transport for Client {
 
     fn peers(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    fn traffic(&self, peer: PeerIndex) -> String {
+        traffic(self.addresses[peer.0])
     }
 
     fn max_message_bytes(&self) -> u32 {
@@ -307,6 +311,7 @@ fn connect_blocking(address: SocketAddr) -> Result<TcpStream, BenchError> {
                 peer: address,
                 protocol: "tcp",
                 waited: CONNECT_TIMEOUT,
+                traffic: traffic(address),
             },
             _ => BenchError::Transport(format!(
                 "cannot reach {address} over tcp: {source}. Is the address right, and is there a route?"
@@ -317,4 +322,8 @@ fn connect_blocking(address: SocketAddr) -> Result<TcpStream, BenchError> {
         .set_nonblocking(true)
         .map_err(BenchError::system("non-blocking mode of a connection"))?;
     Ok(TcpStream::from_std(stream))
+}
+
+fn traffic(address: SocketAddr) -> String {
+    format!("TCP port {}", address.port())
 }

@@ -10,7 +10,7 @@ use mio::net::TcpListener;
 use mio::{Interest, Token};
 
 use super::congestion::Congestion;
-use super::events::EventSet;
+use crate::events::EventSet;
 use super::frame::{MAX_MESSAGE_BYTES, Message};
 use super::link::{Link, LinkEnd, TURN_BYTES};
 use crate::error::BenchError;

@@ -21,14 +21,14 @@ const EVENTS_PER_CALL: usize = 256;
 
 /// An epoll set with a timer. Tokens up to `usize::MAX - 1` are the owner's.
 #[derive(Debug)]
-pub(super) struct EventSet {
+pub(crate) struct EventSet {
     poll: Poll,
     events: Events,
     timer: OwnedFd,
 }
 
 impl EventSet {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let poll = Poll::new()?;
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,
@@ -43,17 +43,17 @@ impl EventSet {
         })
     }
 
-    pub(super) fn registry(&self) -> &Registry {
+    pub(crate) fn registry(&self) -> &Registry {
         self.poll.registry()
     }
 
     /// Collects what is ready now.
-    pub(super) fn collect_now(&mut self) -> io::Result<()> {
+    pub(crate) fn collect_now(&mut self) -> io::Result<()> {
         self.collect(Duration::ZERO)
     }
 
     /// Sleeps until something is ready or `deadline` has passed.
-    pub(super) fn collect_until(&mut self, deadline: Instant) -> io::Result<()> {
+    pub(crate) fn collect_until(&mut self, deadline: Instant) -> io::Result<()> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return self.collect_now();
@@ -86,7 +86,7 @@ impl EventSet {
     }
 
     /// What the last call collected, without the timer.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Event> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Event> {
         self.events.iter().filter(|event| event.token() != TIMER)
     }
 }
