@@ -17,7 +17,7 @@ enum Outside {
 
 use Outside::{AnyBut, Only};
 
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 12] = [
     Rule {
         package: "homa-wire",
         below: &[],
@@ -49,8 +49,25 @@ const RULES: [Rule; 10] = [
         outside: AnyBut(&["tokio", "libc", "rustix"]),
     },
     Rule {
-        package: "homa-bench",
+        package: "homa-workload",
         below: &[],
+        outside: AnyBut(&["tokio", "mio", "libc", "rustix"]),
+    },
+    Rule {
+        package: "homa-sim",
+        below: &["homa-wire", "homa-core", "homa-workload"],
+        outside: AnyBut(&["tokio", "mio", "libc", "rustix"]),
+    },
+    Rule {
+        package: "homa-bench",
+        below: &[
+            "homa",
+            "homa-core",
+            "homa-datapath",
+            "homa-engine",
+            "homa-wire",
+            "homa-workload",
+        ],
         outside: AnyBut(&["tokio"]),
     },
     Rule {
@@ -62,7 +79,9 @@ const RULES: [Rule; 10] = [
             "homa-core",
             "homa-datapath",
             "homa-engine",
+            "homa-sim",
             "homa-wire",
+            "homa-workload",
         ],
         outside: AnyBut(&[]),
     },
@@ -146,7 +165,8 @@ mod tests {
             ("homa-datapath", "homa-core"),
             ("homa-engine", "homa"),
             ("homa", "homa-cli"),
-            ("homa-bench", "homa"),
+            ("homa-sim", "homa-engine"),
+            ("homa-bench", "homa-cli"),
             ("homa-capture", "homa-core"),
         ] {
             assert_eq!(problems(package, name, Workspace, Product), 1, "{package}");
