@@ -5,7 +5,7 @@ use core::fmt;
 
 use homa_wire::{AbortCode, Body, Features, RpcId};
 
-use crate::config::{Extensions, STANDARD_MESSAGE_BYTES};
+use crate::config::{Extensions, STANDARD_MESSAGE_BYTES, Settings};
 use crate::counters::DropReason;
 use crate::endpoint::{Endpoint, NewRpc, Verdict};
 use crate::features::needed;
@@ -168,7 +168,7 @@ impl Endpoint {
         }
         let extensions = self.settings.extensions == Extensions::On;
         let peer = self.peers.get(to.0).ok_or(RequestError::UnknownPeer)?;
-        let most = self.most_towards(peer);
+        let most = most_towards(peer, &self.settings);
         if request.length > most {
             return Err(RequestError::TooLong { most });
         }
@@ -208,24 +208,12 @@ impl Endpoint {
         Ok(RpcHandle(handle))
     }
 
-    /// The most bytes that a message to this peer may have.
-    fn most_towards(&self, peer: &Peer) -> u32 {
-        let most = self.settings.max_message_bytes;
-        let large = self.settings.extensions == Extensions::On
-            && peer
-                .features
-                .is_none_or(|features| features.contains(Features::LARGE_MESSAGES));
-        if large {
-            most
-        } else {
-            most.min(STANDARD_MESSAGE_BYTES)
-        }
-    }
-
     /// The first `bytes` bytes of an outgoing message exist now. Without this
     /// call all of them do; with it, from 0 on, only those.
     pub fn ready(&mut self, rpc: RpcHandle, bytes: u32) {
-        if let Some(entry) = self.rpcs.get_mut(rpc.0) {
+        if let Some(entry) = self.rpcs.get_mut(rpc.0)
+            && entry.phase != Phase::Ended
+        {
             entry.outgoing.ready = bytes.min(entry.outgoing.length);
             self.review_sending(rpc.index());
         }
@@ -241,16 +229,17 @@ impl Endpoint {
         if entry.phase != Phase::Incoming || !entry.incoming.is_complete() {
             return;
         }
-        match (entry.is_client(), entry.kind) {
-            (true, _) => {
-                self.owe_ack(slot);
-                self.discard(slot);
-            }
-            (false, Kind::Call) => {
+        if entry.is_client() {
+            self.owe_ack(slot);
+            self.discard(slot);
+            return;
+        }
+        match entry.kind {
+            Kind::Call => {
                 entry.phase = Phase::InService;
                 self.release_memory(slot);
             }
-            (false, Kind::OneWay) => {
+            Kind::OneWay => {
                 self.tell(
                     slot,
                     Body::Ack(homa_wire::Ack::default(), self.capabilities),
@@ -264,7 +253,7 @@ impl Endpoint {
     /// Answers a request. On [`RespondError::Gone`] the RPC is over.
     pub fn respond(&mut self, now: Time, rpc: RpcHandle, length: u32) -> Result<(), RespondError> {
         let slot = rpc.index();
-        let entry = self.rpcs.get(rpc.0).ok_or(RespondError::Gone)?;
+        let entry = self.rpcs.get_mut(rpc.0).ok_or(RespondError::Gone)?;
         match (entry.is_client(), entry.phase) {
             (false, Phase::InService) => {}
             (false, Phase::Outgoing) => return Err(RespondError::Answered),
@@ -275,7 +264,7 @@ impl Endpoint {
             return Err(RespondError::Empty);
         }
         let peer = self.peers.slot(entry.peer).ok_or(RespondError::Gone)?;
-        let most = self.most_towards(peer);
+        let most = most_towards(peer, &self.settings);
         if length > most {
             return Err(RespondError::TooLong { most });
         }
@@ -284,9 +273,10 @@ impl Endpoint {
             self.discard(slot);
             return Err(RespondError::Gone);
         }
-        let payload_bytes = payload_bytes(peer);
         let mut unscheduled = self.settings.unscheduled_bytes;
-        if (1..32).contains(&entry.response_limit_log2) && self.uses(Mechanisms::INCAST_LIMIT) {
+        if (1..32).contains(&entry.response_limit_log2)
+            && self.settings.mechanisms.has(Mechanisms::INCAST_LIMIT)
+        {
             let limit = 1 << entry.response_limit_log2;
             if limit < unscheduled && limit < length {
                 unscheduled = limit;
@@ -294,14 +284,13 @@ impl Endpoint {
             }
         }
         self.counters.responses_started += 1;
-        let timeout = self.settings.timeout_ns;
-        if let Some(entry) = self.rpcs.get_mut(rpc.0) {
-            entry.phase = Phase::Outgoing;
-            entry.outgoing = Outgoing::new(length, unscheduled, payload_bytes);
-            entry.silence.heard(now);
+        entry.phase = Phase::Outgoing;
+        entry.outgoing = Outgoing::new(length, unscheduled, payload_bytes(peer));
+        entry.silence.heard(now);
+        if entry.outgoing.is_sendable() {
+            entry.lane = self.sending.set(slot, length, length, entry.age);
         }
-        self.arm(slot, now + timeout);
-        self.review_sending(slot);
+        self.timers.lower(slot, now + self.settings.timeout_ns);
         Ok(())
     }
 
@@ -374,17 +363,17 @@ impl Endpoint {
     }
 
     fn next_event(&mut self) -> Option<Event> {
-        while let Some(slot) = self.notices.pop() {
-            let event = self.event(slot);
-            if event.is_some() {
-                return event;
+        loop {
+            let slot = self.notices.pop()?;
+            // What it was queued for may be over.
+            let rpc = self.rpcs.slot(slot);
+            if rpc.is_some_and(|rpc| rpc.notice != Notice::None) {
+                return self.event(slot);
             }
         }
-        None
     }
 
-    /// What the host is to be told about an RPC, unless it has ended meanwhile
-    /// and there is nothing left to tell.
+    /// What the host is to be told about an RPC.
     #[inline]
     fn event(&mut self, slot: u32) -> Option<Event> {
         let (handle, entry) = self.rpcs.entry_mut(slot)?;
@@ -406,7 +395,7 @@ impl Endpoint {
             }),
             Notice::Cancelled => Some(Event::Cancelled { rpc }),
             Notice::Ended(ending) => {
-                self.rpcs.free(handle);
+                self.rpcs.free_slot(slot);
                 Some(match ending {
                     Ending::Failed(failure) => Event::Failed { rpc, failure },
                     Ending::Delivered => Event::Delivered { rpc },
@@ -414,6 +403,20 @@ impl Endpoint {
                 })
             }
         }
+    }
+}
+
+/// The most bytes that a message to this peer may have.
+fn most_towards(peer: &Peer, settings: &Settings) -> u32 {
+    let most = settings.max_message_bytes;
+    let large = settings.extensions == Extensions::On
+        && peer
+            .features
+            .is_none_or(|features| features.contains(Features::LARGE_MESSAGES));
+    if large {
+        most
+    } else {
+        most.min(STANDARD_MESSAGE_BYTES)
     }
 }
 

@@ -284,7 +284,7 @@ impl Endpoint {
     ) -> Result<(PeerHandle, Option<PeerHandle>), NoRoom> {
         let evicted = if self.peers.is_full() {
             let peer = self.idle_peer(now).ok_or(NoRoom)?;
-            self.remove_peer(peer);
+            self.remove_peer(now, peer);
             self.counters.peers_evicted += 1;
             Some(peer)
         } else {
@@ -320,10 +320,10 @@ impl Endpoint {
         self.peers.handle(slot).map(PeerHandle)
     }
 
-    fn remove_peer(&mut self, peer: PeerHandle) {
+    fn remove_peer(&mut self, now: Time, peer: PeerHandle) {
         let slot = peer.index();
         self.tombstones
-            .forget(slot, &mut self.peers, &mut self.index);
+            .forget(now, slot, &mut self.peers, &mut self.index);
         self.probes.forget_peer(slot);
         self.peer_age_links.remove(&mut self.peer_age, slot);
         self.peers.remove(peer.0);
@@ -500,49 +500,48 @@ impl Endpoint {
 
     /// Ends an RPC and keeps it only for its last event.
     pub(crate) fn end(&mut self, slot: u32, ending: Ending) {
-        self.unlink(slot);
-        if let Some(rpc) = self.rpcs.slot_mut(slot) {
-            rpc.phase = Phase::Ended;
-        }
-        self.notify(slot, Notice::Ended(ending));
+        self.unlink(slot, Notice::Ended(ending));
+        self.notices.push(slot);
     }
 
     /// Ends an RPC without an event: the host knows.
     pub(crate) fn discard(&mut self, slot: u32) {
-        self.unlink(slot);
-        if let Some(handle) = self.rpcs.handle(slot) {
-            self.rpcs.free(handle);
-        }
+        self.unlink(slot, Notice::None);
+        self.rpcs.free_slot(slot);
     }
 
-    /// Takes an RPC out of everything that finds it.
-    fn unlink(&mut self, slot: u32) {
+    /// Takes an RPC out of everything that finds it, but for its last notice.
+    fn unlink(&mut self, slot: u32, notice: Notice) {
         let Some(rpc) = self.rpcs.slot_mut(slot) else {
             return;
         };
-        if rpc.phase == Phase::Ended {
+        rpc.notice = notice;
+        if core::mem::replace(&mut rpc.phase, Phase::Ended) == Phase::Ended {
             return;
         }
         if rpc.indexed == Indexed::Yes {
             self.index.remove(rpc.hash, slot);
         }
-        self.sending.remove(slot, rpc.lane);
-        rpc.lane = Lane::None;
-        let ties = rpc.ties;
+        if rpc.lane != Lane::None {
+            self.sending.remove(slot, rpc.lane);
+            rpc.lane = Lane::None;
+        }
         if let Some(peer) = self.peers.slot_mut(rpc.peer) {
             if rpc.is_client() {
-                self.client_calls = self.client_calls.saturating_sub(1);
+                self.client_calls -= 1;
             } else {
-                peer.server_rpcs = peer.server_rpcs.saturating_sub(1);
-                self.server_rpcs = self.server_rpcs.saturating_sub(1);
+                peer.server_rpcs -= 1;
+                self.server_rpcs -= 1;
             }
             self.member_links.remove(&mut peer.members, slot);
-            self.buffers.give_back(&mut rpc.incoming, peer);
-            if !self.buffers.is_quiet() {
-                self.control = Control::Possible;
+            if rpc.incoming.charged > 0 {
+                self.buffers.give_back(&mut rpc.incoming, peer);
+                if !self.buffers.is_quiet() {
+                    self.control = Control::Possible;
+                }
             }
         }
-        if ties == Ties::Perhaps {
+        if rpc.ties == Ties::Perhaps {
             self.untie(slot);
         } else {
             self.check_untied(slot);

@@ -133,10 +133,15 @@ impl Tombstones {
         of: &Deceased,
         epitaph: Epitaph,
     ) -> Displaced {
-        let displaced = self.make_room(now, peers, index, of.peer);
-        let Some(peer) = peers.slot_mut(of.peer) else {
-            return displaced;
-        };
+        self.sweep(now, peers, index, SWEEP);
+        let mut displaced = Displaced::Nothing;
+        if let Some(oldest) = self.oldest_beyond_share(of.peer, peers) {
+            displaced = self.remove(now, oldest, peers, index);
+        }
+        while self.used >= self.capacity {
+            displaced = self.remove(now, self.tail, peers, index);
+            self.free_tail();
+        }
         let place = self.head;
         let stone = Stone {
             id: of.id,
@@ -155,46 +160,33 @@ impl Tombstones {
         self.used += 1;
         self.stones += 1;
         index.replace(of.hash, of.slot, BURIED | place);
-        let yard = &mut peer.graveyard;
-        match yard.youngest.replace(place) {
-            Some(older) => {
-                if let Some(Some(older)) = self.ring.get_mut(older as usize) {
-                    older.younger = Some(place);
+        if let Some(peer) = peers.slot_mut(of.peer) {
+            let yard = &mut peer.graveyard;
+            yard.len += 1;
+            match yard.youngest.replace(place) {
+                Some(older) => {
+                    if let Some(Some(older)) = self.ring.get_mut(older as usize) {
+                        older.younger = Some(place);
+                    }
                 }
+                None => yard.oldest = Some(place),
             }
-            None => yard.oldest = Some(place),
         }
-        yard.len += 1;
         displaced
     }
 
-    /// Makes a place in the ring for a stone of a peer.
-    fn make_room(
-        &mut self,
-        now: Time,
-        peers: &mut Slab<Peer>,
-        index: &mut Index,
-        peer: u32,
-    ) -> Displaced {
-        self.sweep(now, peers, index, SWEEP);
-        let mut displaced = Displaced::Nothing;
-        let yard = peers.slot(peer).map(|peer| peer.graveyard);
-        if let Some(yard) = yard
-            && yard.len >= self.max_per_peer
-            && let Some(oldest) = yard.oldest
-        {
-            displaced = self.displace(now, oldest, peers, index);
+    /// The stone that must go if the peer gets another.
+    fn oldest_beyond_share(&self, peer: u32, peers: &Slab<Peer>) -> Option<Place> {
+        let yard = &peers.slot(peer)?.graveyard;
+        if yard.len >= self.max_per_peer {
+            yard.oldest
+        } else {
+            None
         }
-        while self.used >= self.capacity {
-            if self.stone(self.tail).is_some() {
-                displaced = self.displace(now, self.tail, peers, index);
-            }
-            self.free_tail();
-        }
-        displaced
     }
 
     /// Removes up to `most` stones from the tail that have expired.
+    #[inline]
     pub(crate) fn sweep(
         &mut self,
         now: Time,
@@ -203,22 +195,24 @@ impl Tombstones {
         most: u32,
     ) {
         for _ in 0..most {
-            if self.used == 0 {
+            if self.used == 0 || self.stone(self.tail).is_some_and(|s| now < s.expires_at) {
                 return;
             }
-            match self.stone(self.tail) {
-                Some(stone) if now < stone.expires_at => return,
-                Some(_) => self.remove(self.tail, peers, index),
-                None => {}
-            }
+            self.remove(now, self.tail, peers, index);
             self.free_tail();
         }
     }
 
     /// Removes every stone of a peer.
-    pub(crate) fn forget(&mut self, peer: u32, peers: &mut Slab<Peer>, index: &mut Index) {
+    pub(crate) fn forget(
+        &mut self,
+        now: Time,
+        peer: u32,
+        peers: &mut Slab<Peer>,
+        index: &mut Index,
+    ) {
         while let Some(place) = peers.slot(peer).and_then(|peer| peer.graveyard.oldest) {
-            self.remove(place, peers, index);
+            self.remove(now, place, peers, index);
         }
     }
 
@@ -236,47 +230,39 @@ impl Tombstones {
 
     fn free_tail(&mut self) {
         self.tail = self.after(self.tail);
-        self.used = self.used.saturating_sub(1);
+        self.used -= 1;
     }
 
-    fn displace(
+    /// Takes a stone out, if there is one: always the oldest of its peer. If it
+    /// has not expired, the peer's floor rises.
+    fn remove(
         &mut self,
         now: Time,
         place: Place,
         peers: &mut Slab<Peer>,
         index: &mut Index,
     ) -> Displaced {
-        let Some(stone) = self.stone(place) else {
-            return Displaced::Nothing;
-        };
-        let (owner, id, live) = (stone.peer, stone.id, now < stone.expires_at);
-        self.remove(place, peers, index);
-        if !live {
-            return Displaced::Nothing;
-        }
-        if let Some(peer) = peers.slot_mut(owner) {
-            peer.floor = peer.floor.max(id.0);
-            peer.floor_until = now + self.lifetime_ns;
-        }
-        Displaced::Unexpired
-    }
-
-    /// Takes a stone out: always the oldest of its peer.
-    fn remove(&mut self, place: Place, peers: &mut Slab<Peer>, index: &mut Index) {
         let Some(stone) = self.ring.get_mut(place as usize).and_then(Option::take) else {
-            return;
+            return Displaced::Nothing;
         };
         self.stones -= 1;
         index.remove(stone.hash, BURIED | place);
-        if let Some(peer) = peers.slot_mut(stone.peer) {
-            let yard = &mut peer.graveyard;
-            debug_assert_eq!(yard.oldest, Some(place), "stones go in order of age");
-            yard.oldest = stone.younger;
-            if stone.younger.is_none() {
-                yard.youngest = None;
-            }
-            yard.len = yard.len.saturating_sub(1);
+        let Some(peer) = peers.slot_mut(stone.peer) else {
+            return Displaced::Nothing;
+        };
+        let yard = &mut peer.graveyard;
+        debug_assert_eq!(yard.oldest, Some(place), "stones go in order of age");
+        yard.len -= 1;
+        yard.oldest = stone.younger;
+        if stone.younger.is_none() {
+            yard.youngest = None;
         }
+        if now >= stone.expires_at {
+            return Displaced::Nothing;
+        }
+        peer.floor = peer.floor.max(stone.id.0);
+        peer.floor_until = now + self.lifetime_ns;
+        Displaced::Unexpired
     }
 }
 

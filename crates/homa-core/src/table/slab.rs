@@ -94,17 +94,24 @@ impl<T> Slab<T> {
     /// Drops the value in place, without moving it out; from now on `handle`
     /// finds nothing. False if it found nothing before.
     pub(crate) fn free(&mut self, handle: Handle) -> bool {
-        let Some(entry) = self.entries.get_mut(handle.index as usize) else {
-            return false;
-        };
-        if entry.generation != handle.generation || matches!(entry.state, State::Free { .. }) {
-            return false;
+        let live = self.get(handle).is_some();
+        if live {
+            self.free_slot(handle.index);
         }
-        entry.generation = entry.generation.wrapping_add(1);
-        entry.state = State::Free { next: self.free };
-        self.free = link_to(handle.index);
-        self.len -= 1;
-        true
+        live
+    }
+
+    /// As [`free`](Self::free), of whatever value is live in a slot.
+    #[inline]
+    pub(crate) fn free_slot(&mut self, index: u32) {
+        if let Some(entry) = self.entries.get_mut(index as usize)
+            && matches!(entry.state, State::Live(_))
+        {
+            entry.generation = entry.generation.wrapping_add(1);
+            entry.state = State::Free { next: self.free };
+            self.free = link_to(index);
+            self.len -= 1;
+        }
     }
 
     /// Takes the value out; from now on `handle` finds nothing.
