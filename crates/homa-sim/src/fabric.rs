@@ -129,7 +129,7 @@ impl Fabric {
                         Paths::Spray => self.sprays[switch as usize].next_u64() >> 32,
                         Paths::Hash => spread(from, to),
                     };
-                    let spine = draw * u64::from(spines) >> 32;
+                    let spine = (draw * u64::from(spines)) >> 32;
                     first + u32::from(hosts_per_rack) + spine as u32
                 }
             }
@@ -266,7 +266,7 @@ mod tests {
         assert!(spines(Paths::Spray).iter().all(|n| (900..1100).contains(n)));
         assert_eq!(spines(Paths::Hash).iter().filter(|n| **n > 0).count(), 1);
         let all: std::collections::BTreeSet<u64> = (0..100)
-            .map(|to| spread(HostId(0), HostId(to)) * 4 >> 32)
+            .map(|to| (spread(HostId(0), HostId(to)) * 4) >> 32)
             .collect();
         assert_eq!(all.len(), 4);
     }

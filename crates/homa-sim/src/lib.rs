@@ -20,7 +20,8 @@
 //!   in an idle network;
 //! - [`slowdown`], [`published`]: statistics by message size, and the published
 //!   ones to compare with;
-//! - [`sigcomm18`]: the conditions of the simulations of SIGCOMM 2018.
+//! - [`sigcomm18`]: the conditions of the simulations of SIGCOMM 2018;
+//! - [`report`]: the table and the JSON form of what was found.
 //!
 //! Invariants: no wall clock, no floating point in time, no order that depends
 //! on addresses or hashing. What is *not* here: payload, sockets, and any
@@ -41,6 +42,7 @@ pub mod packet;
 pub mod port;
 pub mod published;
 pub mod random;
+pub mod report;
 pub mod sigcomm18;
 pub mod slowdown;
 pub mod time;

@@ -43,15 +43,16 @@ pub fn exponential(stream: &mut Stream) -> f64 {
 /// The natural logarithm of a positive, normal number, from the four basic
 /// operations only, which IEEE 754 fixes to the bit.
 fn ln(x: f64) -> f64 {
-    const EXPONENT_BIAS: i64 = 1023;
+    const EXPONENT_BIAS: u32 = 1023;
     const FRACTION_BITS: u32 = 52;
     let bits = x.to_bits();
-    let mut exponent = (bits >> FRACTION_BITS) as i64 - EXPONENT_BIAS;
+    // The sign bit is 0.
+    let mut exponent = f64::from((bits >> FRACTION_BITS) as u32) - f64::from(EXPONENT_BIAS);
     let fraction = bits & ((1 << FRACTION_BITS) - 1);
-    let mut m = f64::from_bits(fraction | (EXPONENT_BIAS as u64) << FRACTION_BITS);
+    let mut m = f64::from_bits(fraction | u64::from(EXPONENT_BIAS) << FRACTION_BITS);
     if m > std::f64::consts::SQRT_2 {
         m /= 2.0;
-        exponent += 1;
+        exponent += 1.0;
     }
     // ln m = 2 artanh s with |s| < 0.172: 12 terms are beyond 2^-53.
     let s = (m - 1.0) / (m + 1.0);
@@ -60,7 +61,7 @@ fn ln(x: f64) -> f64 {
     for term in (0..12_u32).rev() {
         sum = sum * square + 1.0 / f64::from(2 * term + 1);
     }
-    2.0 * s * sum + exponent as f64 * std::f64::consts::LN_2
+    2.0 * s * sum + exponent * std::f64::consts::LN_2
 }
 
 #[cfg(test)]

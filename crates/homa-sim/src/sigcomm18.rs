@@ -40,6 +40,9 @@ pub const WINDOW_BYTES: u32 = UNSCHEDULED_BYTES + PAYLOAD_BYTES - 1;
 /// Bytes of a GRANT on the wire.
 const GRANT_WIRE_BYTES: f64 = 84.0;
 
+/// How often a run looks whether it is done.
+const DRAIN_STEPS: u32 = 50;
+
 /// By workload: payload per nominal load, and messages granted at once, which
 /// is also the number of scheduled priorities.
 const BY_WORKLOAD: [(f64, u8); 5] = [(0.657, 1), (0.796, 3), (0.887, 4), (0.898, 7), (0.898, 7)];
@@ -287,12 +290,11 @@ pub fn run_with(
     let used = sent_bits / (conditions.measure_s * host_rate_bps * f64::from(hosts));
     // Load goes on until the messages that count are done.
     let wanted = after.started - before.started;
-    const STEPS: u32 = 50;
-    for step in 1..=STEPS {
+    for step in 1..=DRAIN_STEPS {
         if world.observer().counted() >= wanted {
             break;
         }
-        let more_s = conditions.drain_s * f64::from(step) / f64::from(STEPS);
+        let more_s = conditions.drain_s * f64::from(step) / f64::from(DRAIN_STEPS);
         world.run(window.1 + SimTime::from_secs_f64(more_s).as_ps());
     }
     let mut slowdowns = world.observer().slowdowns().clone();

@@ -179,22 +179,22 @@ impl Topology {
             Distance::OneSwitch => &[host, host],
             Distance::ThreeSwitches => &[host, fabric, fabric, host],
         };
-        // Signed: a faster link may begin before the packet has a tail.
-        let bytes = i64::from(wire_bytes);
-        let head = i64::from(wire_bytes.min(CUT_THROUGH_BYTES));
+        let bytes = u64::from(wire_bytes);
+        let head = u64::from(wire_bytes.min(CUT_THROUGH_BYTES));
         let (mut start, mut byte_ps) = (0, 0);
         for (index, &link) in links.iter().enumerate() {
-            let link = link as i64;
             if index > 0 {
                 let tail = start + bytes * byte_ps;
                 start = match self.forwarding {
                     Forwarding::StoreAndForward => tail,
-                    Forwarding::CutThrough => (start + head * byte_ps).max(tail - bytes * link),
+                    Forwarding::CutThrough => {
+                        (start + head * byte_ps).max(tail.saturating_sub(bytes * link))
+                    }
                 };
             }
             byte_ps = link;
         }
-        (start + bytes * byte_ps) as u64
+        start + bytes * byte_ps
     }
 
     /// What does not depend on the packet's length, on the way between two

@@ -1,6 +1,11 @@
 //! Under load: runs repeat, nothing is lost without being counted, and what a
 //! switch drops is sent again.
-#![allow(non_snake_case, reason = "test names are function__case")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    non_snake_case,
+    reason = "tests: set-ups are known to be good, and names are function__case"
+)]
 
 use homa_core::Config;
 use homa_sim::homa::{Acquaintance, Homa, HomaSetup};

@@ -1,7 +1,12 @@
 //! In an idle network every message takes exactly the time that the formula
 //! says, to the picosecond: links, switches, software, and grants that come
 //! early enough.
-#![allow(non_snake_case, reason = "test names are function__case")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    non_snake_case,
+    reason = "tests: set-ups are known to be good, and names are function__case"
+)]
 
 use homa_sim::homa::{Homa, HomaSetup};
 use homa_sim::ideal::Ideal;
