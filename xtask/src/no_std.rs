@@ -33,7 +33,7 @@ pub(crate) fn run() -> Outcome {
 
 fn on_target(verb: &str, target: &str, crates: &[&str]) -> Outcome {
     if let Err(why) = install(target) {
-        skipped(&format!("no-std-{target}"), &why);
+        skipped(target, &why);
         return Ok(());
     }
     let mut command = cargo();
