@@ -22,6 +22,8 @@ pub(crate) struct Buffers {
     used: u64,
     limit: u64,
     reserve: u64,
+    /// The limit without the reserve.
+    open: u64,
     /// The message that may use the reserve.
     favoured: Option<u32>,
     /// Messages without memory: shortest first, then oldest.
@@ -39,14 +41,16 @@ enum Returned {
 impl Buffers {
     pub(crate) fn new(settings: &Settings) -> Self {
         let keep = settings.mechanisms.has(Mechanisms::BUFFER_RESERVE);
+        let reserve = if keep {
+            settings.buffer_reserve_bytes
+        } else {
+            0
+        };
         Self {
             used: 0,
             limit: settings.buffer_bytes,
-            reserve: if keep {
-                settings.buffer_reserve_bytes
-            } else {
-                0
-            },
+            reserve,
+            open: settings.buffer_bytes.saturating_sub(reserve),
             favoured: None,
             waiting: Heap::with_capacity(settings.max_rpcs),
             returned: Returned::Nothing,
@@ -95,9 +99,7 @@ impl Buffers {
 
     /// Bytes that all messages but the favoured one may still take.
     fn free(&self) -> u64 {
-        self.limit
-            .saturating_sub(self.reserve)
-            .saturating_sub(self.used)
+        self.open.saturating_sub(self.used)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::time::Time;
 use crate::tombstone::Epitaph;
 
 impl Endpoint {
+    #[inline]
     pub(crate) fn data(
         &mut self,
         now: Time,
@@ -22,7 +23,39 @@ impl Endpoint {
         packet: &Packet,
         data: &Data,
         payload_length: u32,
-    ) -> Result<Verdict, DropReason> {
+    ) -> Verdict {
+        let slot = match self.accept(now, from, packet, data, payload_length) {
+            Ok(slot) => slot,
+            Err(reason) => return self.dropped(reason),
+        };
+        let length = data.message_length;
+        if payload_length == length
+            && let Some(rpc) = self.receive_whole(now, slot, data)
+        {
+            self.record_length(now, length);
+            self.check_cutoff_version(now, from, packet, data.cutoff_version);
+            return Verdict::Begin(Placement {
+                rpc,
+                offset: 0,
+                message_length: length,
+            });
+        }
+        match self.receive_part(now, from, slot, packet, data, payload_length) {
+            Ok(verdict) => verdict,
+            Err(reason) => self.dropped(reason),
+        }
+    }
+
+    /// Which RPC the packet is for, if it is for one; it may create it.
+    #[inline]
+    fn accept(
+        &mut self,
+        now: Time,
+        from: u32,
+        packet: &Packet,
+        data: &Data,
+        payload_length: u32,
+    ) -> Result<u32, DropReason> {
         let hash = self.hash(from, packet.sender_id.to_local());
         let named = self.find(now, from, packet, hash);
         if data.message_length == 0 {
@@ -39,21 +72,13 @@ impl Endpoint {
             self.abort_unknown(from, packet, AbortCode::TooLarge);
             return Err(DropReason::LengthTooLong);
         }
-        let slot = match named {
-            Named::Alive(slot) => slot,
+        match named {
+            Named::Alive(slot) => Ok(slot),
             Named::Nothing if packet.sender_id.from_client() => {
-                self.new_request(now, from, hash, packet)?
+                self.new_request(now, from, hash, packet, data)
             }
-            _ => return Err(self.refuse(now, from, named, packet)),
-        };
-        if payload_length == data.message_length
-            && let Some(placement) = self.receive_whole(now, slot, data)
-        {
-            self.record_length(now, data.message_length);
-            self.check_cutoff_version(now, from, packet, data.cutoff_version);
-            return Ok(Verdict::Begin(placement));
+            _ => Err(self.refuse(now, from, named, packet)),
         }
-        self.receive_part(now, from, slot, packet, payload_length)
     }
 
     /// A packet that is not the whole of its message.
@@ -64,11 +89,9 @@ impl Endpoint {
         from: u32,
         slot: u32,
         packet: &Packet,
+        data: &Data,
         payload_length: u32,
     ) -> Result<Verdict, DropReason> {
-        let Body::Data(data) = &packet.body else {
-            return Ok(Verdict::Control);
-        };
         self.begin(now, slot, data, payload_length)?;
         self.check_cutoff_version(now, from, packet, data.cutoff_version);
         if payload_length == 0 {
@@ -107,6 +130,7 @@ impl Endpoint {
         from: u32,
         hash: u64,
         packet: &Packet,
+        data: &Data,
     ) -> Result<u32, DropReason> {
         let id = packet.sender_id.to_local();
         let peer = self.peers.slot(from).ok_or(DropReason::UnknownPeer)?;
@@ -115,14 +139,17 @@ impl Endpoint {
             return Err(self.refuse(now, from, Named::Nothing, packet));
         }
         self.check_share(peer)?;
-        let one_way = matches!(&packet.body, Body::Data(data) if data.one_way);
         let new = NewRpc {
             id,
             hash,
             peer: from,
             local_port: packet.destination_port,
             remote_port: packet.source_port,
-            kind: if one_way { Kind::OneWay } else { Kind::Call },
+            kind: if data.one_way {
+                Kind::OneWay
+            } else {
+                Kind::Call
+            },
             outgoing: Outgoing::NONE,
         };
         let handle = self.create(now, new).ok_or(DropReason::TableFull)?;
@@ -146,7 +173,7 @@ impl Endpoint {
 
     /// A message that comes in one packet: no holes, no grants, no timer.
     /// `None`, and nothing changed, if it is not as simple as that.
-    fn receive_whole(&mut self, now: Time, slot: u32, data: &Data) -> Option<Placement> {
+    fn receive_whole(&mut self, now: Time, slot: u32, data: &Data) -> Option<RpcHandle> {
         let (handle, rpc) = self.rpcs.entry_mut(slot)?;
         if rpc.incoming.has_begun() || !rpc.may_receive() {
             return None;
@@ -166,11 +193,7 @@ impl Endpoint {
         self.counters.count_completed(rpc);
         rpc.notice = Notice::Complete;
         self.notices.push(slot);
-        Some(Placement {
-            rpc: RpcHandle(handle),
-            offset: 0,
-            message_length: length,
-        })
+        Some(RpcHandle(handle))
     }
 
     /// Brings the RPC into the state in which it receives this message.

@@ -109,6 +109,8 @@ pub struct Endpoint {
     /// Peers, the least recently heard of first.
     pub(crate) peer_age: List,
     pub(crate) peer_age_links: Links,
+    /// The last of them, so that a packet of the same peer need not look.
+    pub(crate) latest_peer: u32,
     /// RPCs of each peer.
     pub(crate) member_links: Links,
     pub(crate) ports: Box<[u64]>,
@@ -171,6 +173,7 @@ impl Endpoint {
             peers: Slab::with_capacity(settings.max_peers),
             peer_age: List::default(),
             peer_age_links: Links::with_capacity(settings.max_peers),
+            latest_peer: 0,
             member_links: Links::with_capacity(max_rpcs),
             ports: vec![0; 1024].into_boxed_slice(),
             ranges: Ranges::with_capacity(settings.max_ranges),
@@ -294,8 +297,7 @@ impl Endpoint {
             .peers
             .insert(Peer::new(now, packet_bytes))
             .map_err(|_| NoRoom)?;
-        self.peer_age_links
-            .push_back(&mut self.peer_age, handle.index());
+        self.renew(handle.index());
         self.counters.peers_created += 1;
         Ok((PeerHandle(handle), evicted))
     }
@@ -339,21 +341,27 @@ impl Endpoint {
         payload_length: u32,
     ) -> Verdict {
         self.counters.count_received(packet.body.packet_type());
-        let verdict = match (&packet.body, self.heard(now, peer, packet)) {
-            (_, Err(reason)) => Err(reason),
-            (Body::Data(data), Ok(from)) => self.data(now, from, packet, data, payload_length),
-            (_, Ok(from)) => self.control(now, from, packet),
+        let from = match self.heard(now, peer, packet) {
+            Ok(from) => from,
+            Err(reason) => return self.dropped(reason),
         };
-        match verdict {
-            Ok(verdict) => verdict,
-            Err(reason) => {
-                self.counters.count_drop(reason);
-                Verdict::Drop(reason)
-            }
+        match &packet.body {
+            Body::Data(data) => self.data(now, from, packet, data, payload_length),
+            _ => match self.control(now, from, packet) {
+                Ok(verdict) => verdict,
+                Err(reason) => self.dropped(reason),
+            },
         }
     }
 
+    /// A packet is of no use.
+    pub(crate) fn dropped(&mut self, reason: DropReason) -> Verdict {
+        self.counters.count_drop(reason);
+        Verdict::Drop(reason)
+    }
+
     /// Any packet shows that its peer is there. Says in which slot that is.
+    #[inline]
     fn heard(&mut self, now: Time, peer: PeerHandle, packet: &Packet) -> Result<u32, DropReason> {
         if packet.source_port == 0 || packet.destination_port == 0 {
             return Err(DropReason::PortZero);
@@ -362,7 +370,7 @@ impl Endpoint {
         let known = self.peers.get_mut(peer.0).ok_or(DropReason::UnknownPeer)?;
         known.last_heard = now;
         known.unanswered = 0;
-        if self.peer_age_links.back(&self.peer_age) != Some(from) {
+        if self.latest_peer != from {
             self.renew(from);
         }
         Ok(from)
@@ -373,6 +381,7 @@ impl Endpoint {
     fn renew(&mut self, peer: u32) {
         self.peer_age_links.remove(&mut self.peer_age, peer);
         self.peer_age_links.push_back(&mut self.peer_age, peer);
+        self.latest_peer = peer;
     }
 
     /// A packet that is not DATA.

@@ -99,6 +99,10 @@ impl Peer {
     #[inline]
     pub(crate) fn unscheduled_priority(&self, length: u32, settings: &Settings) -> u8 {
         match &self.cutoffs {
+            // Most messages are short: on the highest level without a search.
+            Some(cutoffs) if cutoffs.cutoffs[PRIORITIES - 1] >= length => {
+                settings.control_priority()
+            }
             Some(cutoffs) => cutoffs.priority(length).min(settings.control_priority()),
             None => settings.second_priority(),
         }
@@ -122,22 +126,29 @@ impl Peer {
     }
 
     /// Owes an ack; gives back all the acks owed when there is no room.
+    #[inline]
     pub(crate) fn owe(&mut self, ack: AckEntry) -> Result<(), OwedAcks> {
-        match self.owed.entries.get_mut(self.owed.len) {
-            Some(place) => {
-                *place = ack;
-                self.owed.len += 1;
-                Ok(())
-            }
-            None => Err(self.take_owed()),
-        }
+        let owed = &mut self.owed;
+        let at = usize::from(owed.len);
+        let (Some(id), Some(port)) = (owed.ids.get_mut(at), owed.ports.get_mut(at)) else {
+            return Err(self.take_owed());
+        };
+        *id = ack.client_id;
+        *port = ack.server_port;
+        owed.len += 1;
+        Ok(())
     }
 
     /// The newest ack owed, to ride on DATA.
+    #[inline]
     pub(crate) fn newest_owed(&mut self) -> Option<AckEntry> {
-        let last = self.owed.len.checked_sub(1)?;
-        self.owed.len = last;
-        self.owed.entries.get(last).copied()
+        let owed = &mut self.owed;
+        owed.len = owed.len.checked_sub(1)?;
+        let at = usize::from(owed.len);
+        Some(AckEntry {
+            client_id: *owed.ids.get(at)?,
+            server_port: *owed.ports.get(at)?,
+        })
     }
 
     /// All acks owed.
@@ -148,21 +159,26 @@ impl Peer {
 
 /// Acks owed to a peer; once taken from it they must be sent.
 pub(crate) struct OwedAcks {
-    entries: [AckEntry; MAX_ACKS],
-    len: usize,
+    ids: [SenderId; MAX_ACKS],
+    ports: [u16; MAX_ACKS],
+    len: u8,
 }
 
 impl OwedAcks {
     const NONE: Self = Self {
-        entries: [AckEntry {
-            client_id: SenderId(0),
-            server_port: 0,
-        }; MAX_ACKS],
+        ids: [SenderId(0); MAX_ACKS],
+        ports: [0; MAX_ACKS],
         len: 0,
     };
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = AckEntry> + '_ {
-        self.entries.iter().take(self.len).copied()
+        let entries = self.ids.iter().zip(&self.ports);
+        entries
+            .take(usize::from(self.len))
+            .map(|(&client_id, &server_port)| AckEntry {
+                client_id,
+                server_port,
+            })
     }
 }
 

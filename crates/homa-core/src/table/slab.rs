@@ -12,22 +12,24 @@ use super::{Full, Link, link_to, slot_of};
 use alloc::vec::Vec;
 
 /// Names one entry of a table: its slot and how often the slot was given out
-/// before. A handle kept after its entry was removed finds nothing.
+/// before. A handle kept after its entry was removed finds nothing. One word,
+/// so that it travels in a register.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Handle {
-    index: u32,
-    generation: u32,
-}
+pub(crate) struct Handle(u64);
 
 impl Handle {
     /// The slot, below the capacity of the table.
     pub(crate) fn index(self) -> u32 {
-        self.index
+        self.0 as u32
     }
 
     /// Which use of the slot this is; it wraps after 2^32 uses.
     pub(crate) fn generation(self) -> u32 {
-        self.generation
+        (self.0 >> 32) as u32
+    }
+
+    fn new(index: u32, generation: u32) -> Self {
+        Self(u64::from(generation) << 32 | u64::from(index))
     }
 }
 
@@ -62,33 +64,33 @@ impl<T> Slab<T> {
     }
 
     /// Stores `value` in the slot freed last, or in a new one.
+    #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Result<Handle, Full> {
-        if let Some(index) = slot_of(self.free) {
-            let entry = self.entries.get_mut(index as usize).ok_or(Full)?;
-            let State::Free { next } = entry.state else {
-                return Err(Full);
-            };
-            entry.state = State::Live(value);
-            self.free = next;
-            self.len += 1;
-            return Ok(Handle {
-                index,
-                generation: entry.generation,
-            });
+        if self.free.is_none() {
+            self.grow();
         }
-        let index = self.entries.len() as u32;
-        if index >= self.capacity {
+        let index = slot_of(self.free).ok_or(Full)?;
+        let entry = self.entries.get_mut(index as usize).ok_or(Full)?;
+        let State::Free { next } = entry.state else {
             return Err(Full);
-        }
-        self.entries.push(Entry {
-            generation: 0,
-            state: State::Live(value),
-        });
+        };
+        entry.state = State::Live(value);
+        self.free = next;
         self.len += 1;
-        Ok(Handle {
-            index,
-            generation: 0,
-        })
+        Ok(Handle::new(index, entry.generation))
+    }
+
+    /// Adds a free slot, if the capacity allows another.
+    #[inline(never)]
+    fn grow(&mut self) {
+        let index = self.entries.len() as u32;
+        if index < self.capacity {
+            self.entries.push(Entry {
+                generation: 0,
+                state: State::Free { next: None },
+            });
+            self.free = link_to(index);
+        }
     }
 
     /// Drops the value in place, without moving it out; from now on `handle`
@@ -96,7 +98,7 @@ impl<T> Slab<T> {
     pub(crate) fn free(&mut self, handle: Handle) -> bool {
         let live = self.get(handle).is_some();
         if live {
-            self.free_slot(handle.index);
+            self.free_slot(handle.index());
         }
         live
     }
@@ -116,8 +118,8 @@ impl<T> Slab<T> {
 
     /// Takes the value out; from now on `handle` finds nothing.
     pub(crate) fn remove(&mut self, handle: Handle) -> Option<T> {
-        let entry = self.entries.get_mut(handle.index as usize)?;
-        if entry.generation != handle.generation || matches!(entry.state, State::Free { .. }) {
+        let entry = self.entries.get_mut(handle.index() as usize)?;
+        if entry.generation != handle.generation() || matches!(entry.state, State::Free { .. }) {
             return None;
         }
         entry.generation = entry.generation.wrapping_add(1);
@@ -125,29 +127,29 @@ impl<T> Slab<T> {
         let State::Live(value) = core::mem::replace(&mut entry.state, freed) else {
             return None;
         };
-        self.free = link_to(handle.index);
+        self.free = link_to(handle.index());
         self.len -= 1;
         Some(value)
     }
 
     /// The value `handle` was given for, if it is still there.
     pub(crate) fn get(&self, handle: Handle) -> Option<&T> {
-        match self.entries.get(handle.index as usize)? {
+        match self.entries.get(handle.index() as usize)? {
             Entry {
                 generation,
                 state: State::Live(value),
-            } if *generation == handle.generation => Some(value),
+            } if *generation == handle.generation() => Some(value),
             _ => None,
         }
     }
 
     /// As [`get`](Self::get), to change it.
     pub(crate) fn get_mut(&mut self, handle: Handle) -> Option<&mut T> {
-        match self.entries.get_mut(handle.index as usize)? {
+        match self.entries.get_mut(handle.index() as usize)? {
             Entry {
                 generation,
                 state: State::Live(value),
-            } if *generation == handle.generation => Some(value),
+            } if *generation == handle.generation() => Some(value),
             _ => None,
         }
     }
@@ -172,10 +174,7 @@ impl<T> Slab<T> {
     #[inline]
     pub(crate) fn entry_mut(&mut self, index: u32) -> Option<(Handle, &mut T)> {
         let entry = self.entries.get_mut(index as usize)?;
-        let handle = Handle {
-            index,
-            generation: entry.generation,
-        };
+        let handle = Handle::new(index, entry.generation);
         match &mut entry.state {
             State::Live(value) => Some((handle, value)),
             State::Free { .. } => None,
@@ -186,10 +185,7 @@ impl<T> Slab<T> {
     pub(crate) fn handle(&self, index: u32) -> Option<Handle> {
         let entry = self.entries.get(index as usize)?;
         match entry.state {
-            State::Live(_) => Some(Handle {
-                index,
-                generation: entry.generation,
-            }),
+            State::Live(_) => Some(Handle::new(index, entry.generation)),
             State::Free { .. } => None,
         }
     }
