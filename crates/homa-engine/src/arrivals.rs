@@ -9,7 +9,7 @@ use crate::CallError;
 use crate::assembly::{Assembly, NoMemory};
 use crate::peers::Sender;
 use crate::rpcs::{Role, RpcEntry, Service, ServiceStage};
-use crate::state::{Life, Memory, State};
+use crate::state::{Life, State};
 
 /// What is to be done about a packet once the lock is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,23 +111,15 @@ impl State {
         let Some(entry) = self.rpcs.get_mut(rpc) else {
             return;
         };
-        let mut peer = self.peers.get_mut(entry.peer);
-        let held = peer.as_ref().map_or(0, |peer| peer.page_bytes);
-        let (used, limit) = (self.memory.page_bytes, self.memory.max_page_bytes);
-        let mut more = 0;
+        let Some(peer) = self.peers.get_mut(entry.peer) else {
+            return;
+        };
         let placed = entry
             .incoming
             .get_or_insert_with(|| Assembly::new(placement.message_length))
             .place(placement.offset, payload, |bytes| {
-                let bytes = bytes as u64;
-                let fair = Memory::is_fair(held + more, bytes, used + more, limit);
-                more += if fair { bytes } else { 0 };
-                fair
+                self.pages.take(&mut peer.page_bytes, bytes as u64)
             });
-        self.memory.page_bytes += more;
-        if let Some(peer) = &mut peer {
-            peer.page_bytes += more;
-        }
         if placed == Err(NoMemory) {
             self.counters.messages_without_memory += 1;
             match entry.role {

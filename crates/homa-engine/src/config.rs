@@ -102,7 +102,7 @@ impl TosMap {
         Self(map)
     }
 
-    pub(crate) fn of(&self, priority: u8) -> u8 {
+    pub(crate) fn of(self, priority: u8) -> u8 {
         self.0.get(usize::from(priority)).copied().unwrap_or(0)
     }
 }

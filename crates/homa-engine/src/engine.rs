@@ -54,6 +54,10 @@ pub enum Drained {
 
 impl Engine {
     /// An endpoint on a datapath, driven as the settings say.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "settings are made for one engine"
+    )]
     pub fn new(config: EngineConfig, datapath: Box<dyn Datapath>) -> Result<Arc<Self>, StartError> {
         let inner = Arc::new(Inner::new(&config, datapath)?);
         inner.start()?;

@@ -68,7 +68,7 @@ impl Inner {
                 let retry_later = matches!(state.blocked, Some(Block::RetryAt(at)) if at > now);
                 if batch.is_empty() {
                     state.blocked = None;
-                    state.fill(now, batch, &self.tos);
+                    state.fill(now, batch, self.tos);
                 }
                 retry_later
             });

@@ -7,7 +7,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use crate::counters::Stats;
 use crate::identity;
 use crate::sleep::Alarm;
 use crate::state::{Interrupt, Own, State};
+use crate::thread::Parting;
 use crate::{Drive, EngineConfig, StartError, TosMap};
 
 /// Messages that one call receives: each can be a super-packet of 64.
@@ -48,9 +49,8 @@ pub(crate) struct Inner {
     /// Wakes the driver outside.
     pub(crate) outside: Mutex<Option<Waker>>,
     pub(crate) stop: AtomicBool,
-    /// Whether the engine's own thread has ended.
-    pub(crate) ended: Mutex<bool>,
-    pub(crate) ended_now: Condvar,
+    /// Tells when the engine's own thread has ended.
+    pub(crate) parting: Arc<Parting>,
 }
 
 /// Locks, also after a panic of another holder: the state is consistent
@@ -106,8 +106,7 @@ impl Inner {
             thread_alarm: alarm()?,
             outside: Mutex::new(None),
             stop: AtomicBool::new(false),
-            ended: Mutex::new(false),
-            ended_now: Condvar::new(),
+            parting: Arc::default(),
         })
     }
 
@@ -126,7 +125,7 @@ impl Inner {
         let now = self.clock.now();
         let result = change(&mut state, now);
         let interrupt = state.settle(now);
-        let more = self.finish(state, &mut wakes);
+        let more = finish(state, &mut wakes);
         self.interrupt(interrupt);
         if more {
             self.settle();
@@ -141,37 +140,12 @@ impl Inner {
             let mut wakes = [const { None }; WAKES_AT_ONCE];
             let mut state = lock(&self.state);
             let interrupt = state.settle(self.clock.now());
-            let more = self.finish(state, &mut wakes);
+            let more = finish(state, &mut wakes);
             self.interrupt(interrupt);
             if !more {
                 return;
             }
         }
-    }
-
-    /// Releases the lock, wakes and frees; says whether some are left.
-    fn finish(
-        &self,
-        mut state: MutexGuard<'_, State>,
-        wakes: &mut [Option<Waker>; WAKES_AT_ONCE],
-    ) -> bool {
-        let count = state.wakes.len().min(WAKES_AT_ONCE);
-        for (place, waker) in wakes.iter_mut().zip(state.wakes.drain(..count)) {
-            *place = Some(waker);
-        }
-        state.counters.wakeups += count as u64;
-        let garbage = if state.garbage.is_empty() {
-            Vec::new()
-        } else {
-            std::mem::take(&mut state.garbage)
-        };
-        let more = !state.wakes.is_empty();
-        drop(state);
-        for waker in wakes.iter_mut().filter_map(Option::take) {
-            waker.wake();
-        }
-        drop(garbage);
-        more
     }
 
     pub(crate) fn interrupt(&self, whom: Interrupt) {
@@ -218,4 +192,25 @@ fn own_port(kind: Kind, addresses: &[SocketAddr]) -> Result<u16, StartError> {
         Kind::Udp | Kind::Mem => first.port(),
         Kind::Raw => identity::ephemeral_port(),
     })
+}
+
+/// Releases the lock, wakes and frees; says whether some are left.
+fn finish(mut state: MutexGuard<'_, State>, wakes: &mut [Option<Waker>; WAKES_AT_ONCE]) -> bool {
+    let count = state.wakes.len().min(WAKES_AT_ONCE);
+    for (place, waker) in wakes.iter_mut().zip(state.wakes.drain(..count)) {
+        *place = Some(waker);
+    }
+    state.counters.wakeups += count as u64;
+    let garbage = if state.garbage.is_empty() {
+        Vec::new()
+    } else {
+        std::mem::take(&mut state.garbage)
+    };
+    let more = !state.wakes.is_empty();
+    drop(state);
+    for waker in wakes.iter_mut().filter_map(Option::take) {
+        waker.wake();
+    }
+    drop(garbage);
+    more
 }

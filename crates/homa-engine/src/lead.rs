@@ -177,10 +177,9 @@ impl Waiter<'_> {
             .map_or(NEVER, |deadline| inner.clock.time(deadline));
         while !self.parker.is_notified() {
             let trouble = match self.sleep(deadline) {
-                None => Trouble::Unknown,
                 Some(Woken::Trouble) => Trouble::Likely,
                 Some(Woken::Alarm) if self.parker.is_notified() => return,
-                Some(_) => Trouble::Unknown,
+                _ => Trouble::Unknown,
             };
             let mut done = inner.turn(trouble);
             while done.more && !self.parker.is_notified() && !self.is_late() {

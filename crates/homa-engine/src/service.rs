@@ -10,7 +10,7 @@ use homa_wire::AbortCode;
 use crate::listeners::{Port, Ticket};
 use crate::outgoing::Outgoing;
 use crate::rpcs::{Role, Service, ServiceStage};
-use crate::state::{Life, Memory, State};
+use crate::state::{Life, State};
 use crate::{ListenError, Message, RespondCause};
 
 /// A request that an application takes.
@@ -177,18 +177,16 @@ impl State {
             .filter(|length| *length <= most)
             .ok_or(RespondCause::TooLong { most })?;
         let bytes = u64::from(length);
-        let held = self.peers.get(peer).map_or(0, |peer| peer.response_bytes);
-        let (used, limit) = (self.memory.response_bytes, self.memory.max_response_bytes);
-        if !Memory::is_fair(held, bytes, used, limit) {
+        let holder = self.peers.get_mut(peer).ok_or(RespondCause::Gone)?;
+        if !self.responses.take(&mut holder.response_bytes, bytes) {
             return Err(RespondCause::Full);
         }
         self.refresh_packet(now, peer);
         if let Err(error) = self.core.respond(now, rpc, length) {
+            if let Some(holder) = self.peers.get_mut(peer) {
+                self.responses.give_back(&mut holder.response_bytes, bytes);
+            }
             return Err(self.not_answered(rpc, error));
-        }
-        self.memory.response_bytes += bytes;
-        if let Some(peer) = self.peers.get_mut(peer) {
-            peer.response_bytes += bytes;
         }
         if let Some(entry) = self.rpcs.get_mut(rpc) {
             entry.outgoing = Some(Outgoing::new(message));

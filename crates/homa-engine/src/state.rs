@@ -17,6 +17,7 @@ use homa_datapath::{Datapath, Kind, Path};
 
 use crate::EngineConfig;
 use crate::admission::Admission;
+use crate::assembly::Assembly;
 use crate::calls::Calls;
 use crate::counters::{Counters, Gauges};
 use crate::deadlines::Deadlines;
@@ -39,7 +40,10 @@ pub(crate) struct State {
     pub(crate) admission: Admission,
     pub(crate) deadlines: Deadlines,
     pub(crate) listeners: Listeners,
-    pub(crate) memory: Memory,
+    /// Memory of incoming messages.
+    pub(crate) pages: Budget,
+    /// Responses not yet acknowledged.
+    pub(crate) responses: Budget,
     pub(crate) max_waiting_requests: u32,
     pub(crate) counters: Counters,
     pub(crate) lateness: Lateness,
@@ -76,20 +80,33 @@ pub(crate) enum Life {
     Closed,
 }
 
-/// Bytes of messages held, and their limits.
-pub(crate) struct Memory {
-    pub(crate) page_bytes: u64,
-    pub(crate) max_page_bytes: u64,
-    pub(crate) response_bytes: u64,
-    pub(crate) max_response_bytes: u64,
+/// Bytes of memory, shared by all peers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    used: u64,
+    limit: u64,
 }
 
-impl Memory {
-    /// Whether somebody who holds `held` may have `more`: at most twice what
-    /// is still free, so that one peer cannot have all.
-    pub(crate) fn is_fair(held: u64, more: u64, used: u64, limit: u64) -> bool {
-        let free = limit.saturating_sub(used);
-        more <= free && held + more <= free * 2
+impl Budget {
+    pub(crate) fn new(limit: u64) -> Self {
+        Self { used: 0, limit }
+    }
+
+    /// Takes `bytes` for a peer, which holds `held` already: at most twice
+    /// what is still free, so that one peer cannot have all.
+    pub(crate) fn take(&mut self, held: &mut u64, bytes: u64) -> bool {
+        let free = self.limit.saturating_sub(self.used);
+        let fair = bytes <= free && held.saturating_add(bytes) <= free.saturating_mul(2);
+        if fair {
+            self.used += bytes;
+            *held += bytes;
+        }
+        fair
+    }
+
+    pub(crate) fn give_back(&mut self, held: &mut u64, bytes: u64) {
+        self.used = self.used.saturating_sub(bytes);
+        *held = held.saturating_sub(bytes);
     }
 }
 
@@ -153,12 +170,9 @@ impl State {
             admission: Admission::new(max_calls, config.max_outgoing_bytes),
             deadlines: Deadlines::default(),
             listeners: Listeners::default(),
-            memory: Memory {
-                page_bytes: 0,
-                max_page_bytes: settings.buffer_bytes.saturating_mul(2),
-                response_bytes: 0,
-                max_response_bytes: config.max_response_bytes,
-            },
+            // The core bounds the bytes that have arrived; pages are larger.
+            pages: Budget::new(settings.buffer_bytes.saturating_mul(2)),
+            responses: Budget::new(config.max_response_bytes),
             max_waiting_requests: config.max_waiting_requests,
             counters: Counters::default(),
             lateness: Lateness::new(&config.core),
@@ -263,13 +277,12 @@ impl State {
         let Some(mut entry) = self.rpcs.remove(rpc) else {
             return;
         };
-        let pages = entry.incoming.as_ref().map_or(0, |pages| pages.held());
+        let pages = entry.incoming.as_ref().map_or(0, Assembly::held);
         self.return_pages(entry.peer, pages as u64);
         if let Role::Server(service) = &mut entry.role {
-            let bytes = service.response_bytes;
-            self.memory.response_bytes = self.memory.response_bytes.saturating_sub(bytes);
             if let Some(peer) = self.peers.get_mut(entry.peer) {
-                peer.response_bytes = peer.response_bytes.saturating_sub(bytes);
+                self.responses
+                    .give_back(&mut peer.response_bytes, service.response_bytes);
             }
             self.wakes.extend(service.waker.take());
         }
@@ -280,9 +293,8 @@ impl State {
     }
 
     pub(crate) fn return_pages(&mut self, peer: PeerHandle, bytes: u64) {
-        self.memory.page_bytes = self.memory.page_bytes.saturating_sub(bytes);
         if let Some(peer) = self.peers.get_mut(peer) {
-            peer.page_bytes = peer.page_bytes.saturating_sub(bytes);
+            self.pages.give_back(&mut peer.page_bytes, bytes);
         }
     }
 
@@ -301,8 +313,8 @@ impl State {
         Gauges {
             calls: self.admission.calls(),
             outgoing_bytes: self.admission.bytes(),
-            response_bytes: self.memory.response_bytes,
-            page_bytes: self.memory.page_bytes,
+            response_bytes: self.responses.used,
+            page_bytes: self.pages.used,
             waiting_requests: self.listeners.waiting,
             timer_lateness_ns: self.lateness.ns(),
         }

@@ -202,6 +202,7 @@ impl State {
     pub(crate) fn cancel_call(&mut self, now: Time, key: CallKey) {
         if let Some(entry) = self.calls.get_mut(key) {
             entry.caller = Caller::Gone;
+            entry.waker = None;
             if let Stage::Waiting(_) = entry.stage {
                 self.counters.calls_cancelled += 1;
                 self.fail_call(now, key, CallError::Cancelled);

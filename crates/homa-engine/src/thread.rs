@@ -7,8 +7,8 @@
 //! it does not wake at all.
 
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use homa_core::Time;
@@ -22,7 +22,7 @@ use crate::{Drive, StartError};
 
 /// How long an engine that goes away waits for its thread. It is longer only
 /// if a waker that the thread runs does not return.
-const PARTING: Duration = Duration::from_millis(200);
+const PATIENT: Duration = Duration::from_millis(200);
 
 impl Inner {
     /// Starts the thread, if this engine is to have one.
@@ -38,9 +38,10 @@ impl Inner {
             .spawn(move || {
                 // Without it the kernel may fire our timers 50 µs late.
                 let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-                let ended = Ended(&inner);
+                // Dropped in this order: the sockets are closed by then.
+                let _ended = Ended(inner.parting.clone());
+                let inner = inner;
                 run(&inner);
-                drop(ended);
             })
             .map_err(|source| StartError::System {
                 what: "starting a thread",
@@ -56,18 +57,7 @@ impl Inner {
         if self.drive == Drive::External || std::thread::current().name() == Some("homa") {
             return;
         }
-        let until = Instant::now() + PARTING;
-        let mut ended = lock(&self.ended);
-        while !*ended {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            ended = match self.ended_now.wait_timeout(ended, left) {
-                Ok((guard, _)) => guard,
-                Err(poisoned) => poisoned.into_inner().0,
-            };
-        }
+        self.parting.wait(Instant::now() + PATIENT);
     }
 
     /// The driver of last resort.
@@ -184,11 +174,34 @@ impl State {
 }
 
 /// Says that the thread has ended, however it does.
-struct Ended<'a>(&'a Inner);
+struct Ended(Arc<Parting>);
 
-impl Drop for Ended<'_> {
+impl Drop for Ended {
     fn drop(&mut self) {
         *lock(&self.0.ended) = true;
         self.0.ended_now.notify_all();
+    }
+}
+
+/// Where an engine that goes away waits for its thread.
+#[derive(Default)]
+pub(crate) struct Parting {
+    ended: Mutex<bool>,
+    ended_now: Condvar,
+}
+
+impl Parting {
+    fn wait(&self, until: Instant) {
+        let mut ended = lock(&self.ended);
+        while !*ended {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            ended = match self.ended_now.wait_timeout(ended, left) {
+                Ok((guard, _)) => guard,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) const BATCH_PACKETS: usize = 64;
 
 impl State {
     /// Adds packets while there are any and the batch has room.
-    pub(crate) fn fill(&mut self, now: Time, batch: &mut SendBatch, tos: &TosMap) {
+    pub(crate) fn fill(&mut self, now: Time, batch: &mut SendBatch, tos: TosMap) {
         while batch.len() < BATCH_PACKETS && batch.has_room(self.peers.largest_packet()) {
             let Some(transmit) = self.core.poll_transmit(now) else {
                 return;
@@ -26,7 +26,7 @@ impl State {
         }
     }
 
-    fn add(&self, transmit: &Transmit, batch: &mut SendBatch, tos: &TosMap) -> Option<()> {
+    fn add(&self, transmit: &Transmit, batch: &mut SendBatch, tos: TosMap) -> Option<()> {
         let path = &self.peers.get(transmit.peer)?.path;
         let header = transmit.packet.header_length();
         let Some(payload) = transmit.payload else {

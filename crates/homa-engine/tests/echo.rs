@@ -1,5 +1,6 @@
 //! Messages of every size, there and back, on every kind of datapath.
 #![allow(non_snake_case, reason = "test names are function__case")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 

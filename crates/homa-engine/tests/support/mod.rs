@@ -75,3 +75,28 @@ pub fn call(
     let options = homa_engine::CallOptions::until(patience());
     engine.call(to, message, options).unwrap().wait()
 }
+
+/// Counts how often it is woken.
+#[derive(Default)]
+pub struct Bell(pub std::sync::atomic::AtomicUsize);
+
+impl Bell {
+    pub fn rung(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl std::task::Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Looks again and again until it is so.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = patience();
+    while !is_so() {
+        assert!(Instant::now() < until, "never: {what}");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
