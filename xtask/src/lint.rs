@@ -11,6 +11,7 @@ mod forbid;
 mod links;
 mod paths;
 mod purity;
+mod readme;
 mod sizes;
 mod skips;
 mod unfinished;
@@ -23,7 +24,7 @@ use crate::repository::{Problem, Repository, root};
 
 type Check = fn(&Repository) -> Vec<Problem>;
 
-const CHECKS: [Check; 12] = [
+const CHECKS: [Check; 13] = [
     attributes::check,
     changelog::check,
     dependencies::check,
@@ -32,6 +33,7 @@ const CHECKS: [Check; 12] = [
     links::check,
     paths::check,
     purity::check,
+    readme::check,
     sizes::check,
     skips::check,
     unfinished::check,
