@@ -120,6 +120,7 @@ impl Endpoint {
 
     /// Only a server RPC whose response is under way can be acknowledged, or
     /// a one-way message at its sender.
+    #[inline(always)]
     fn acknowledged(&mut self, now: Time, slot: u32) {
         let Some(rpc) = self.rpcs.slot(slot) else {
             return;

@@ -195,7 +195,7 @@ impl Endpoint {
             kind: request.kind,
             outgoing,
         };
-        let handle = self.create(now, new).ok_or(RequestError::Full)?;
+        let handle = self.create(now, &new).ok_or(RequestError::Full)?;
         let slot = handle.index();
         self.counters.requests_started += 1;
         self.timers.lower(slot, now + self.settings.resend_ns);

@@ -56,8 +56,6 @@ impl Endpoint {
         data: &Data,
         payload_length: u32,
     ) -> Result<u32, DropReason> {
-        let hash = self.hash(from, packet.sender_id.to_local());
-        let named = self.find(now, from, packet, hash);
         if data.message_length == 0 {
             return Err(DropReason::LengthZero);
         }
@@ -72,6 +70,8 @@ impl Endpoint {
             self.abort_unknown(from, packet, AbortCode::TooLarge);
             return Err(DropReason::LengthTooLong);
         }
+        let hash = self.hash(from, packet.sender_id.to_local());
+        let named = self.find(now, from, packet, hash);
         match named {
             Named::Alive(slot) => Ok(slot),
             Named::Nothing if packet.sender_id.from_client() => {
@@ -112,7 +112,9 @@ impl Endpoint {
             self.abort_unknown(from, packet, AbortCode::PortClosed);
             return DropReason::PortClosed;
         }
-        if let Named::Finished(epitaph) = named {
+        if let Named::Finished(stone) = named
+            && let Some(epitaph) = self.tombstones.epitaph(stone)
+        {
             self.counters.duplicates_suppressed += 1;
             self.recall(from, packet, epitaph);
             return DropReason::Executed;
@@ -152,7 +154,7 @@ impl Endpoint {
             },
             outgoing: Outgoing::NONE,
         };
-        let handle = self.create(now, new).ok_or(DropReason::TableFull)?;
+        let handle = self.create(now, &new).ok_or(DropReason::TableFull)?;
         // The index has room for every RPC that the table has room for.
         let _ = self.index.insert(hash, handle.index());
         Ok(handle.index())

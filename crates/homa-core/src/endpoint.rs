@@ -32,7 +32,7 @@ use crate::rpc::{Client, Ending, Indexed, Kind, Notice, Phase, Rpc, RpcHandle, S
 use crate::sending::{Lane, Sending};
 use crate::table::{Handle, Heap, Index, Links, List, Queue, Ranges, Seed, Slab};
 use crate::time::Time;
-use crate::tombstone::{Epitaph, Tombstones};
+use crate::tombstone::{Stone, Tombstones};
 use crate::{incoming::Incoming, outgoing::Outgoing};
 
 /// What tells one life of an endpoint from another; the host draws it.
@@ -77,7 +77,7 @@ pub(crate) enum Named {
     /// The RPC in this slot.
     Alive(u32),
     /// One that ended a while ago.
-    Finished(Epitaph),
+    Finished(Stone),
     /// None that is known here.
     Nothing,
 }
@@ -413,6 +413,7 @@ impl Endpoint {
 
     /// What a packet from `peer` is about: peer, ports and id must all be right.
     /// `hash` is that of peer and id.
+    #[inline(never)]
     pub(crate) fn find(&self, now: Time, peer: u32, packet: &Packet, hash: u64) -> Named {
         let id = packet.sender_id.to_local();
         let (local_port, remote_port) = (packet.destination_port, packet.source_port);
@@ -428,8 +429,8 @@ impl Endpoint {
         });
         match found {
             None => Named::Nothing,
-            Some(entry) => match stone(entry) {
-                Some(epitaph) => Named::Finished(epitaph),
+            Some(entry) => match Stone::of_entry(entry) {
+                Some(stone) => Named::Finished(stone),
                 None => Named::Alive(entry),
             },
         }
@@ -455,8 +456,8 @@ impl Endpoint {
     }
 
     /// Creates an RPC. One that has an id is about to be put into the index.
-    #[inline]
-    pub(crate) fn create(&mut self, now: Time, new: NewRpc) -> Option<Handle> {
+    #[inline(always)]
+    pub(crate) fn create(&mut self, now: Time, new: &NewRpc) -> Option<Handle> {
         let peer = self.peers.slot_mut(new.peer)?;
         let client = new.id.is_client();
         let handle = self
@@ -520,6 +521,7 @@ impl Endpoint {
     }
 
     /// Takes an RPC out of everything that finds it, but for its last notice.
+    #[inline(always)]
     fn unlink(&mut self, slot: u32, notice: Notice) {
         let Some(rpc) = self.rpcs.slot_mut(slot) else {
             return;

@@ -154,7 +154,7 @@ impl Endpoint {
 /// The unscheduled limit, as log2, that a request asks for its response, with
 /// `calls` under way: small when these are so many that their unscheduled
 /// parts alone would exceed what may be incoming; 0 is no limit.
-#[inline]
+#[inline(always)]
 pub(crate) fn response_limit_log2(settings: &Settings, calls: u32, peer: &Peer) -> u8 {
     if !peer.has(Features::RESPONSE_LIMIT) {
         return 0;

@@ -49,6 +49,10 @@
 
 #![no_std]
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::inline_always,
+    reason = "only where the count of instructions per packet showed that it pays (examples/cost.rs)"
+)]
 
 extern crate alloc;
 #[cfg(test)]

@@ -74,6 +74,7 @@ impl Outgoing {
     }
 
     /// Where the packet that begins at `start` ends.
+    #[inline(always)]
     pub(crate) fn packet_end(&self, start: u32) -> u32 {
         let bound = if start < self.unscheduled {
             self.unscheduled
@@ -84,6 +85,7 @@ impl Outgoing {
     }
 
     /// Bytes that may be sent: the grant rounded up to a whole packet.
+    #[inline(always)]
     pub(crate) fn limit(&self) -> u32 {
         match self.granted.checked_sub(1) {
             Some(last) if self.granted < self.length => self.packet_end(self.packet_start(last)),
@@ -93,6 +95,7 @@ impl Outgoing {
     }
 
     /// The next packet to send for the first time, if it may be sent.
+    #[inline(always)]
     pub(crate) fn next_packet(&self) -> Option<Range<u32>> {
         let end = self.packet_end(self.next);
         (self.next < self.limit() && end <= self.ready).then_some(self.next..end)
@@ -102,6 +105,7 @@ impl Outgoing {
         self.next < self.limit()
     }
 
+    #[inline(always)]
     pub(crate) fn is_sendable(&self) -> bool {
         !self.pending.is_empty() || self.next_packet().is_some()
     }

@@ -10,7 +10,7 @@ use crate::endpoint::{Endpoint, Named, Verdict};
 use crate::mechanism::Mechanisms;
 use crate::rpc::{Client, Ending, Notice, Phase, Ties};
 use crate::time::Time;
-use crate::tombstone::Epitaph;
+use crate::tombstone::{Epitaph, Stone};
 
 impl Endpoint {
     pub(crate) fn resend(
@@ -23,12 +23,8 @@ impl Endpoint {
     ) -> Result<Verdict, DropReason> {
         let slot = match named {
             Named::Alive(slot) => slot,
-            Named::Finished(epitaph) if packet.sender_id.from_client() => {
-                self.counters.duplicates_suppressed += 1;
-                self.recall(from, packet, epitaph);
-                return Ok(Verdict::Control);
-            }
-            _ => return self.resend_unknown(now, from, packet),
+            Named::Finished(stone) => return self.resend_finished(now, from, stone, packet),
+            Named::Nothing => return self.resend_unknown(now, from, packet),
         };
         let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
         match (rpc.is_client(), rpc.phase) {
@@ -43,6 +39,24 @@ impl Endpoint {
                 }
                 self.send_again(now, slot, resend)
             }
+        }
+    }
+
+    /// A RESEND for an RPC that is finished and remembered.
+    fn resend_finished(
+        &mut self,
+        now: Time,
+        from: u32,
+        stone: Stone,
+        packet: &Packet,
+    ) -> Result<Verdict, DropReason> {
+        match self.tombstones.epitaph(stone) {
+            Some(epitaph) if packet.sender_id.from_client() => {
+                self.counters.duplicates_suppressed += 1;
+                self.recall(from, packet, epitaph);
+                Ok(Verdict::Control)
+            }
+            _ => self.resend_unknown(now, from, packet),
         }
     }
 

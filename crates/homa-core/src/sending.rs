@@ -44,7 +44,10 @@ pub(crate) struct Sending {
     /// 1/1000 bytes that the oldest message may send out of turn.
     credit: u64,
     fifo_permille: u64,
+    /// Messages shorter than this are in the short lane.
     bypass_bytes: u32,
+    /// All ones, or zero where the order is by age alone.
+    rank_mask: u32,
     mechanisms: Mechanisms,
 }
 
@@ -57,7 +60,16 @@ impl Sending {
             oldest: List::default(),
             credit: 0,
             fifo_permille: u64::from(settings.pacer_fifo_permille),
-            bypass_bytes: settings.pacer_bypass_bytes,
+            bypass_bytes: if settings.mechanisms.has(Mechanisms::PACER_BYPASS) {
+                settings.pacer_bypass_bytes
+            } else {
+                0
+            },
+            rank_mask: if settings.mechanisms.has(Mechanisms::SEND_SRPT) {
+                u32::MAX
+            } else {
+                0
+            },
             mechanisms: settings.mechanisms,
         }
     }
@@ -75,11 +87,10 @@ impl Sending {
 
     /// A message of `length` bytes, `remaining` of them unsent, may send. Says
     /// in which lane it is now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, slot: u32, length: u32, remaining: u32, age: u64) -> Lane {
-        let srpt = self.mechanisms.has(Mechanisms::SEND_SRPT);
-        let key = (if srpt { remaining } else { 0 }, age);
-        if length < self.bypass_bytes && self.mechanisms.has(Mechanisms::PACER_BYPASS) {
+        let key = (remaining & self.rank_mask, age);
+        if length < self.bypass_bytes {
             self.short.set(slot, key);
             Lane::Short
         } else {
@@ -95,7 +106,7 @@ impl Sending {
     }
 
     /// It may not, or is over.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, slot: u32, lane: Lane) {
         match lane {
             Lane::None => {}

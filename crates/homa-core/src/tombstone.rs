@@ -42,7 +42,7 @@ pub(crate) struct Deceased {
 }
 
 #[derive(Clone, Copy)]
-struct Stone {
+struct Grave {
     id: RpcId,
     hash: u64,
     expires_at: Time,
@@ -74,9 +74,20 @@ impl Graveyard {
 /// A place in the ring.
 type Place = u32;
 
+/// The tombstone of an RPC, valid until the next one is set or removed.
+#[derive(Clone, Copy)]
+pub(crate) struct Stone(Place);
+
+impl Stone {
+    /// What an entry of the index that is not the slot of an RPC stands for.
+    pub(crate) fn of_entry(entry: u32) -> Option<Self> {
+        entry.checked_sub(BURIED).map(Self)
+    }
+}
+
 pub(crate) struct Tombstones {
     /// Grows to its capacity once and is a ring from then on.
-    ring: Vec<Option<Stone>>,
+    ring: Vec<Option<Grave>>,
     /// Place of the oldest stone, and of the next one.
     tail: Place,
     head: Place,
@@ -111,15 +122,22 @@ impl Tombstones {
 
     /// The stone that an entry of the index leads to, if it is the unexpired
     /// one of this RPC.
+    #[inline]
     pub(crate) fn find(
         &self,
         now: Time,
         entry: u32,
         (id, peer, client_port): (RpcId, u32, u16),
-    ) -> Option<Epitaph> {
-        let stone = self.stone(entry.checked_sub(BURIED)?)?;
-        let matches = stone.id == id && stone.peer == peer && stone.client_port == client_port;
-        (matches && now < stone.expires_at).then_some(stone.epitaph)
+    ) -> Option<Stone> {
+        let stone = Stone::of_entry(entry)?;
+        let grave = self.stone(stone.0)?;
+        let matches = grave.id == id && grave.peer == peer && grave.client_port == client_port;
+        (matches && now < grave.expires_at).then_some(stone)
+    }
+
+    /// What is on a stone.
+    pub(crate) fn epitaph(&self, stone: Stone) -> Option<Epitaph> {
+        self.stone(stone.0).map(|grave| grave.epitaph)
     }
 
     /// Remembers an RPC, in its place in the index. Says whether an unexpired
@@ -143,7 +161,7 @@ impl Tombstones {
             self.free_tail();
         }
         let place = self.head;
-        let stone = Stone {
+        let stone = Grave {
             id: of.id,
             hash: of.hash,
             expires_at: now + self.lifetime_ns,
@@ -216,7 +234,7 @@ impl Tombstones {
         }
     }
 
-    fn stone(&self, place: Place) -> Option<&Stone> {
+    fn stone(&self, place: Place) -> Option<&Grave> {
         self.ring.get(place as usize)?.as_ref()
     }
 

@@ -35,7 +35,7 @@ impl<K: Ord + Copy> Heap<K> {
 
     /// Queues `slot` under `key`, or gives it a new key. O(log n). A slot out
     /// of range is a bug of the caller and ignored.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, slot: u32, key: K) {
         match self.position.get_mut(slot as usize) {
             Some(position) if *position == 0 && self.items.is_empty() => {
@@ -48,7 +48,7 @@ impl<K: Ord + Copy> Heap<K> {
     }
 
     /// Queues `slot` under `key` unless it is queued under a smaller one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lower(&mut self, slot: u32, key: K) {
         if self.key(slot).is_none_or(|queued| key < queued) {
             self.set_among_others(Item { key, slot });
@@ -75,7 +75,7 @@ impl<K: Ord + Copy> Heap<K> {
     }
 
     /// Takes `slot` out; false if it is not queued. O(log n).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, slot: u32) -> bool {
         let Some(position) = self.position.get_mut(slot as usize) else {
             return false;
@@ -123,7 +123,7 @@ impl<K: Ord + Copy> Heap<K> {
     }
 
     /// The key `slot` is queued under.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn key(&self, slot: u32) -> Option<K> {
         let at = (*self.position.get(slot as usize)? as usize).checked_sub(1)?;
         self.items.get(at).map(|item| item.key)
