@@ -22,6 +22,8 @@
 //! and the interface for applications, async and blocking (`homa`). Implements
 //! the host's side of `docs/protocol.md` §4 to §8 and §17.
 
+#![forbid(unsafe_code)]
+
 mod admission;
 mod arrivals;
 mod assembly;
