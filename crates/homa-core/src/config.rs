@@ -175,7 +175,8 @@ pub struct Settings {
     pub resend_interval_ns: u64,
     /// Probes (RESEND and NEED_ACK) to one peer per `resend_interval_ns`.
     pub peer_probes: u32,
-    /// Silence after which an RPC fails; at least 4 × `resend_interval_ns`.
+    /// Silence after which an RPC fails, if its whole peer was as silent; at
+    /// least 4 × `resend_interval_ns`.
     pub timeout_ns: u64,
     /// RESENDs that must have been sent in vain before a time-out.
     pub timeout_resends: u32,
@@ -184,8 +185,8 @@ pub struct Settings {
     /// Silence of a whole peer after which server RPCs that wait for it are
     /// reclaimed: 10 × `timeout_ns`.
     pub reclaim_ns: u64,
-    /// Silence about one RPC after which a server gives its response up even
-    /// though the peer lives: 100 × `timeout_ns`.
+    /// Silence about one RPC after which it fails, or a server gives its
+    /// response up, even though the peer lives: 100 × `timeout_ns`.
     pub stall_ns: u64,
     /// How long a finished RPC is remembered.
     pub duplicate_lifetime_ns: u64,

@@ -64,7 +64,8 @@ mechanisms! {
     RPC_UNKNOWN = 19,
     /// RPCs fail after silence.
     TIMEOUT = 20,
-    /// A silent peer fails its RPCs together.
+    /// The silence of a whole peer fails its RPCs, and soon; that of one RPC
+    /// does after a stall.
     PEER_SILENCE = 21,
     /// Acks ride on DATA.
     ACK_PIGGYBACK = 22,

@@ -106,18 +106,31 @@ impl Endpoint {
 
     /// Whether silence has lasted long enough and was really asked about: by
     /// this RPC, or by others while the whole peer was silent.
+    ///
+    /// A peer that is heard of is not dead, whatever it owes this RPC: with
+    /// ten thousand RPCs under way an answer can wait in queues for longer
+    /// than `timeout_ns`. Of such a peer an RPC is given up after `stall_ns`.
     fn has_timed_out(&mut self, now: Time, slot: u32) -> Option<Ending> {
         let rpc = self.rpcs.slot(slot)?;
         let timeout = self.settings.timeout_ns;
-        if !self.uses(Mechanisms::TIMEOUT) || now.since(rpc.silence.since) < timeout {
+        let silence = now.since(rpc.silence.since);
+        if !self.uses(Mechanisms::TIMEOUT) || silence < timeout {
             return None;
         }
         let peer = self.peers.slot(rpc.peer)?;
         let asked = rpc.silence.unanswered >= self.settings.timeout_resends;
-        let silent = self.uses(Mechanisms::PEER_SILENCE)
-            && now.since(peer.last_heard) >= timeout
-            && peer.unanswered >= self.settings.timeout_resends;
-        if !asked && !silent {
+        if self.uses(Mechanisms::PEER_SILENCE) {
+            let silent = now.since(peer.last_heard) >= timeout;
+            let all_asked = peer.unanswered >= self.settings.timeout_resends;
+            let over = if silent {
+                asked || all_asked
+            } else {
+                asked && silence >= self.settings.stall_ns
+            };
+            if !over {
+                return None;
+            }
+        } else if !asked {
             return None;
         }
         if !asked {
