@@ -128,7 +128,7 @@ impl Default for Config {
             resend_interval_ns: None,
             timeout_ns: 100 * MILLISECOND_NS,
             request_ack_ns: 2 * MILLISECOND_NS,
-            duplicate_lifetime_ns: SECOND_NS,
+            duplicate_lifetime_ns: 4 * SECOND_NS,
             max_nic_backlog_ns: None,
             timer_lateness_ns: 0,
             max_link_usage_percent: 99,
@@ -185,10 +185,15 @@ pub struct Settings {
     /// Silence of a whole peer after which server RPCs that wait for it are
     /// reclaimed: 10 × `timeout_ns`.
     pub reclaim_ns: u64,
-    /// Silence about one RPC after which it fails, or a server gives its
-    /// response up, even though the peer lives: 100 × `timeout_ns`.
+    /// Silence about one RPC after which it fails even though its peer lives,
+    /// and is not sent again: ¾ of `duplicate_lifetime_ns`, so that the server
+    /// still remembers what it finished, and at least `timeout_ns`.
+    pub patience_ns: u64,
+    /// Silence about one RPC after which a server gives its response up even
+    /// though the peer lives: 100 × `timeout_ns`.
     pub stall_ns: u64,
-    /// How long a finished RPC is remembered.
+    /// How long a finished RPC is remembered. By default 4 s: in 3 s, ten
+    /// thousand RPCs of one peer can each be asked about three times.
     pub duplicate_lifetime_ns: u64,
     /// Finished RPCs remembered in total; `max_peer_tombstones` of one peer.
     pub max_tombstones: u32,
@@ -312,6 +317,7 @@ impl Config {
             four_windows.max(5 * MILLISECOND_NS)
         });
         let resend_interval_ns = self.resend_interval_ns.unwrap_or(resend_ns);
+        let timeout_ns = self.timeout_ns.max(4 * resend_interval_ns);
         let max_nic_backlog_ns = self.max_nic_backlog_ns.unwrap_or_else(|| {
             let two_packets = rate.map_or(0, |rate| {
                 time_for(2 * (u64::from(DEFAULT_PACKET_BYTES) + 114), rate)
@@ -344,7 +350,8 @@ impl Config {
             resend_ns,
             resend_interval_ns,
             peer_probes: 64,
-            timeout_ns: self.timeout_ns.max(4 * resend_interval_ns),
+            timeout_ns,
+            patience_ns: (self.duplicate_lifetime_ns / 4 * 3).max(timeout_ns),
             timeout_resends: 3,
             request_ack_ns: self.request_ack_ns,
             reclaim_ns: 10 * self.timeout_ns,
@@ -470,6 +477,7 @@ impl fmt::Display for Settings {
             ("timeout_resends", u64::from(self.timeout_resends)),
             ("request_ack_ns", self.request_ack_ns),
             ("reclaim_ns", self.reclaim_ns),
+            ("patience_ns", self.patience_ns),
             ("stall_ns", self.stall_ns),
             ("duplicate_lifetime_ns", self.duplicate_lifetime_ns),
             ("max_tombstones", u64::from(self.max_tombstones)),

@@ -65,7 +65,7 @@ mechanisms! {
     /// RPCs fail after silence.
     TIMEOUT = 20,
     /// The silence of a whole peer fails its RPCs, and soon; that of one RPC
-    /// does after a stall.
+    /// does much later.
     PEER_SILENCE = 21,
     /// Acks ride on DATA.
     ACK_PIGGYBACK = 22,

@@ -8,7 +8,7 @@ use homa_wire::{AbortCode, Body, Packet, Resend};
 use crate::counters::DropReason;
 use crate::endpoint::{Endpoint, Named, Verdict};
 use crate::mechanism::Mechanisms;
-use crate::rpc::{Client, Ending, Notice, Phase, Ties};
+use crate::rpc::{Client, Ending, Failure, Notice, Phase, Ties};
 use crate::time::Time;
 use crate::tombstone::{Epitaph, Stone};
 
@@ -181,6 +181,10 @@ impl Endpoint {
         let slot = rpc.ok_or(DropReason::UnknownRpc)?;
         let rpc = self.rpcs.slot_mut(slot).ok_or(DropReason::UnknownRpc)?;
         match (rpc.is_client(), rpc.phase) {
+            (true, Phase::Outgoing) if self.may_be_forgotten(now, slot) => {
+                self.counters.timeouts += 1;
+                self.end(slot, Ending::Failed(Failure::Timeout));
+            }
             (true, Phase::Outgoing) => self.repeat_request(now, slot),
             (false, Phase::InService) => {
                 self.counters.ended_by_unknown += 1;
@@ -194,6 +198,16 @@ impl Endpoint {
             _ => return Err(DropReason::WrongState),
         }
         Ok(Verdict::Control)
+    }
+
+    /// So long after the last sign of this RPC the server may have executed it,
+    /// and remember that no more.
+    fn may_be_forgotten(&self, now: Time, slot: u32) -> bool {
+        self.uses(Mechanisms::TIMEOUT)
+            && self.rpcs.slot(slot).is_some_and(|rpc| {
+                rpc.outgoing.fully_sent()
+                    && now.since(rpc.silence.since) >= self.settings.patience_ns
+            })
     }
 
     /// Sends everything again that was sent of a request, once per interval.
@@ -247,7 +261,7 @@ impl Endpoint {
         }
         match (rpc.is_client(), rpc.phase) {
             (true, _) if rpc.incoming.is_complete() => return Err(DropReason::WrongState),
-            (true, _) => self.end(slot, Ending::Failed(crate::Failure::from_abort(code))),
+            (true, _) => self.end(slot, Ending::Failed(Failure::from_abort(code))),
             (false, Phase::InService) => self.client_gone(slot),
             (false, _) => {
                 self.bury(now, slot, Epitaph::Silent);

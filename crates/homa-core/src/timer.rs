@@ -109,7 +109,7 @@ impl Endpoint {
     ///
     /// A peer that is heard of is not dead, whatever it owes this RPC: with
     /// ten thousand RPCs under way an answer can wait in queues for longer
-    /// than `timeout_ns`. Of such a peer an RPC is given up after `stall_ns`.
+    /// than `timeout_ns`. Of such a peer an RPC is given up after `patience_ns`.
     fn has_timed_out(&mut self, now: Time, slot: u32) -> Option<Ending> {
         let rpc = self.rpcs.slot(slot)?;
         let timeout = self.settings.timeout_ns;
@@ -125,7 +125,7 @@ impl Endpoint {
             let over = if silent {
                 asked || all_asked
             } else {
-                asked && silence >= self.settings.stall_ns
+                asked && silence >= self.settings.patience_ns
             };
             if !over {
                 return None;
