@@ -17,7 +17,7 @@ enum Outside {
 
 use Outside::{AnyBut, Only};
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 13] = [
     Rule {
         package: "homa-wire",
         below: &[],
@@ -80,10 +80,17 @@ const RULES: [Rule; 12] = [
             "homa-datapath",
             "homa-engine",
             "homa-sim",
+            "homa-testbed",
             "homa-wire",
             "homa-workload",
         ],
         outside: AnyBut(&[]),
+    },
+    Rule {
+        package: "homa-testbed",
+        // Its tests are those of the whole, over its networks.
+        below: &["homa", "homa-core", "homa-wire"],
+        outside: AnyBut(&["tokio", "mio"]),
     },
     Rule {
         package: "homa-test",

@@ -4,8 +4,8 @@
 use crate::repository::{Package, Problem, Repository};
 use crate::source::Source;
 
-/// Sockets need it.
-const MAY_BE_UNSAFE: [&str; 1] = ["homa-datapath"];
+/// Sockets need it, and namespaces.
+const MAY_BE_UNSAFE: [&str; 2] = ["homa-datapath", "homa-testbed"];
 
 pub(super) fn check(repository: &Repository) -> Vec<Problem> {
     let packages = repository.packages.iter();
