@@ -11,6 +11,8 @@ mod table;
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::classes::SizeClasses;
 use crate::error::BenchError;
 use crate::progress::Progress;
@@ -47,12 +49,20 @@ pub struct Plan {
 
 /// What a comparison found: for each part a report of each transport, in their
 /// order. After an interruption or a failure the reports say so.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Comparison {
     /// Part by part.
     pub reports: Vec<Report>,
     /// How many rounds are in them, the last one perhaps not whole.
     pub rounds: u32,
+}
+
+impl Comparison {
+    /// For programs, one JSON object over several lines.
+    pub fn json(&self) -> String {
+        // Maps with text keys and finite numbers always have a JSON form.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
 }
 
 /// One transport's share of one part.
@@ -76,8 +86,19 @@ pub fn compare(
         for (part_index, part) in plan.parts.iter().enumerate() {
             let setup = of_round(&part.setup, round, plan.rounds);
             for turn in 0..count {
-                let index = if round % 2 == 0 { turn } else { count - 1 - turn };
+                let index = if round % 2 == 0 {
+                    turn
+                } else {
+                    count - 1 - turn
+                };
                 let mut transport = transports[index]()?;
+                progress.turn(&format!(
+                    "{} {} {}/{}",
+                    transport.protocol(),
+                    part.title,
+                    round + 1,
+                    plan.rounds
+                ));
                 let outcome = run::run(transport.as_mut(), &setup, stop, progress)?;
                 let goes_on = matches!(outcome.end, End::Complete);
                 let share = &mut shares[part_index * count + index];

@@ -32,6 +32,10 @@ pub struct Interval {
 
 /// Gets each interval when it ends.
 pub trait Progress {
+    /// Called before a run: what it is, such as `homa throughput`. Of a
+    /// comparison: `homa throughput 2/5`.
+    fn turn(&mut self, _name: &str) {}
+
     /// Called on the thread that makes the load: must be quick.
     fn interval(&mut self, interval: &Interval);
 }
@@ -45,27 +49,22 @@ impl Progress for Silent {
 }
 
 /// A line on stderr for each interval.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Lines {
-    label: String,
-}
-
-impl Lines {
-    /// `label` starts each line.
-    pub fn new(label: impl Into<String>) -> Self {
-        Self {
-            label: label.into(),
-        }
-    }
+    name: String,
 }
 
 impl Progress for Lines {
+    fn turn(&mut self, name: &str) {
+        name.clone_into(&mut self.name);
+    }
+
     fn interval(&mut self, i: &Interval) {
         // Nobody to tell if stderr is gone.
         let _ = writeln!(
             io::stderr(),
             "{} {:6.1} s: {:8.2} Kops/s, {:7.3} Gbit/s out, {:7.3} Gbit/s in, RTT (us) p50 {:.1} p99 {:.1} p99.9 {:.1}, mean request {:.0} B, {} outstanding",
-            self.label,
+            self.name,
             i.at_s,
             i.kops,
             i.out_gbps,

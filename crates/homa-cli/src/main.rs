@@ -7,9 +7,12 @@
 
 mod bench;
 mod decode;
+mod homa_options;
 mod interrupt;
+mod local;
 mod ping;
 mod server;
+mod sim;
 mod target;
 
 use std::process::ExitCode;
@@ -26,10 +29,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Server(server::Arguments),
-    Ping(ping::Arguments),
+    Server(Box<server::Arguments>),
+    Ping(Box<ping::Arguments>),
     Bench(Box<bench::Arguments>),
     Decode(decode::Arguments),
+    Sim(sim::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -38,5 +42,6 @@ fn main() -> ExitCode {
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Decode(arguments) => decode::run(&arguments),
+        Command::Sim(arguments) => sim::run(&arguments),
     }
 }

@@ -17,6 +17,7 @@ use homa_bench::ping::{self, Answer, AnswerOutcome, Setup, Summary};
 use homa_bench::run::Verify;
 use homa_bench::tcp::Congestion;
 
+use crate::homa_options::{HomaArguments, LinkArgument, show_settings};
 use crate::interrupt::stop_on_signals;
 use crate::target::{
     DEFAULT_POLL_US, EXIT_FAILED, EXIT_USAGE, Protocol, Reach, fail, microseconds,
@@ -43,8 +44,8 @@ Exit status: 0 every RPC answered, 1 some lost or the server not there, 2 bad us
 #[command(after_help = "Try --help for examples.")]
 pub(crate) struct Arguments {
     /// Servers: HOST or HOST:PORT (default port 4000), several with commas.
-    #[arg(value_name = "HOST[:PORT],...")]
-    servers: String,
+    #[arg(value_name = "HOST[:PORT],...", required_unless_present = "settings")]
+    servers: Option<String>,
 
     /// Stop after this many RPCs to each server. Default: go on until Ctrl-C.
     #[arg(short = 'c', long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
@@ -67,7 +68,7 @@ pub(crate) struct Arguments {
     response_size: ResponseSize,
 
     /// Protocol.
-    #[arg(long, value_enum, default_value = "tcp")]
+    #[arg(long, value_enum, default_value = "homa")]
     protocol: Protocol,
 
     /// Look for the response without sleeping for this many microseconds;
@@ -86,16 +87,25 @@ pub(crate) struct Arguments {
     /// JSON lines on stdout instead of text: `rpc` and `summary`.
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    homa: HomaArguments,
+
+    #[command(flatten)]
+    link: LinkArgument,
 }
 
 /// Pings until the count is reached or a signal comes.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let servers = match resolve(&arguments.servers) {
+    if arguments.homa.settings {
+        return show_settings(&arguments.homa, arguments.link.link_gbps);
+    }
+    let servers = match resolve(arguments.servers.as_deref().unwrap_or_default()) {
         Ok(servers) => servers,
         Err(problem) => return fail(EXIT_USAGE, problem),
     };
     let reach = Reach {
-        protocol: arguments.protocol,
+        homa: arguments.homa.options(arguments.link.link_gbps),
         tcp_connections: NonZeroUsize::MIN,
         tcp_congestion: Congestion::System,
     };
@@ -103,7 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Ok(stop) => stop,
         Err(error) => return fail(EXIT_FAILED, error),
     };
-    let mut transport = match reach.connect(&servers) {
+    let mut transport = match reach.connect(arguments.protocol, &servers) {
         Ok(transport) => transport,
         Err(error) => return fail(EXIT_FAILED, error),
     };

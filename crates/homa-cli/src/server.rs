@@ -16,19 +16,24 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use homa_bench::error::BenchError;
+use homa_bench::homa;
 use homa_bench::stop::Stop;
 use homa_bench::tcp;
 use homa_bench::transport::{ServerCounters, ServerTotals};
 
+use crate::homa_options::{HomaArguments, LinkArgument, show_settings};
 use crate::interrupt::stop_on_signals;
 use crate::target::{
-    DEFAULT_POLL_US, EXIT_FAILED, Protocol, fail, listen_address, microseconds, positive_seconds,
+    DEFAULT_POLL_US, EXIT_FAILED, Protocol, Protocols, fail, listen_address, microseconds,
+    positive_seconds,
 };
 
 const EXAMPLES: &str = "\
 Examples:
   homa server
-      Echoes on port 4000 of every IPv4 address.
+      Echoes on UDP port 4000 of every IPv4 address, over Homa.
+  homa server --protocol both
+      Over TCP too, on TCP port 4000: for `homa bench --protocol both`.
   homa server --listen [::]:5000 -i 1
       On port 5000, IPv6 and IPv4, with a line on stderr every second.
   homa server --listen 127.0.0.1:0 --json
@@ -49,9 +54,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:4000", value_parser = listen_address)]
     listen: SocketAddr,
 
-    /// Protocol to serve.
-    #[arg(long, value_enum, default_value = "tcp")]
-    protocol: Protocol,
+    /// Protocols to serve. Both on the same port do not collide, as Homa is
+    /// carried by UDP.
+    #[arg(long, value_enum, default_value = "homa")]
+    protocol: Protocols,
 
     /// Report on stderr every SECS seconds. Default: every second with
     /// traffic if stderr is a terminal, else never.
@@ -71,6 +77,16 @@ pub(crate) struct Arguments {
     /// JSON lines on stdout instead of text: `listening`, `interval`, `total`.
     #[arg(long)]
     json: bool,
+
+    /// Stop when standard input ends: for programs that start a server.
+    #[arg(long)]
+    until_stdin_closes: bool,
+
+    #[command(flatten)]
+    homa: HomaArguments,
+
+    #[command(flatten)]
+    link: LinkArgument,
 }
 
 struct Service {
@@ -82,6 +98,9 @@ struct Service {
 
 /// Runs until a signal or a failure.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    if arguments.homa.settings {
+        return show_settings(&arguments.homa, arguments.link.link_gbps);
+    }
     match serve(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(EXIT_FAILED, error),
@@ -90,7 +109,14 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 fn serve(arguments: &Arguments) -> Result<(), BenchError> {
     let stop = stop_on_signals().map_err(BenchError::system("signal handlers"))?;
-    let services = [start(arguments, &stop)?];
+    if arguments.until_stdin_closes {
+        stop_at_end_of_input(&stop);
+    }
+    let mut services = Vec::new();
+    for &protocol in arguments.protocol.list() {
+        services.push(bind(arguments, protocol)?);
+    }
+    let services: Vec<Service> = services.into_iter().map(|bound| bound(&stop)).collect();
     let voice = Voice {
         json: arguments.json,
     };
@@ -133,20 +159,50 @@ fn serve(arguments: &Arguments) -> Result<(), BenchError> {
     result
 }
 
-fn start(arguments: &Arguments, stop: &Stop) -> Result<Service, BenchError> {
-    let (spin, stop) = (arguments.poll, stop.clone());
-    match arguments.protocol {
-        Protocol::Tcp => {
-            let mut server =
-                tcp::Server::bind(arguments.listen, &arguments.tcp_congestion.clone().into())?;
-            Ok(Service {
-                protocol: "tcp",
-                address: server.local_address()?,
-                counters: server.counters(),
-                thread: thread::spawn(move || server.run(spin, &stop)),
+/// A server that has its port; starts when it is called.
+type Bound = Box<dyn FnOnce(&Stop) -> Service>;
+
+fn bind(arguments: &Arguments, protocol: Protocol) -> Result<Bound, BenchError> {
+    let spin = arguments.poll;
+    Ok(match protocol {
+        Protocol::Homa => {
+            let options = arguments.homa.options(arguments.link.link_gbps);
+            let mut server = homa::Server::bind(arguments.listen, &options)?;
+            let (address, counters) = (server.local_address(), server.counters());
+            Box::new(move |stop| {
+                let stop = stop.clone();
+                Service {
+                    protocol: "homa",
+                    address,
+                    counters,
+                    thread: thread::spawn(move || server.run(spin, &stop)),
+                }
             })
         }
-    }
+        Protocol::Tcp => {
+            let congestion = arguments.tcp_congestion.clone().into();
+            let mut server = tcp::Server::bind(arguments.listen, &congestion)?;
+            let (address, counters) = (server.local_address()?, server.counters());
+            Box::new(move |stop| {
+                let stop = stop.clone();
+                Service {
+                    protocol: "tcp",
+                    address,
+                    counters,
+                    thread: thread::spawn(move || server.run(spin, &stop)),
+                }
+            })
+        }
+    })
+}
+
+/// The thread is not waited for: it may read for ever.
+fn stop_at_end_of_input(stop: &Stop) {
+    let stop = stop.clone();
+    thread::spawn(move || {
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        stop.request();
+    });
 }
 
 /// How the server speaks; a closed stdout does not stop it.

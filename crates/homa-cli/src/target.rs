@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use homa_bench::error::BenchError;
+use homa_bench::homa;
 use homa_bench::message::{MIN_REQUEST_BYTES, ResponseSize};
 use homa_bench::tcp::{self, Congestion};
 use homa_bench::transport::Transport;
@@ -29,28 +30,57 @@ pub(crate) const EXIT_USAGE: u8 = 2;
 /// A protocol that carries the RPCs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Protocol {
+    /// Homa.
+    Homa,
     /// TCP with a pool of connections.
     Tcp,
+}
+
+/// One protocol or both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Protocols {
+    /// Homa.
+    Homa,
+    /// TCP.
+    Tcp,
+    /// Homa and TCP.
+    Both,
+}
+
+impl Protocols {
+    /// As a list.
+    pub(crate) fn list(self) -> &'static [Protocol] {
+        match self {
+            Self::Homa => &[Protocol::Homa],
+            Self::Tcp => &[Protocol::Tcp],
+            Self::Both => &[Protocol::Homa, Protocol::Tcp],
+        }
+    }
 }
 
 /// What it takes to reach servers, for every protocol.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
-    pub(crate) protocol: Protocol,
+    pub(crate) homa: homa::Options,
     pub(crate) tcp_connections: NonZeroUsize,
     pub(crate) tcp_congestion: Congestion,
 }
 
 impl Reach {
     /// Makes the client's side.
-    pub(crate) fn connect(self, servers: &[SocketAddr]) -> Result<Box<dyn Transport>, BenchError> {
-        match self.protocol {
-            Protocol::Tcp => Ok(Box::new(tcp::Client::connect(
+    pub(crate) fn connect(
+        &self,
+        protocol: Protocol,
+        servers: &[SocketAddr],
+    ) -> Result<Box<dyn Transport>, BenchError> {
+        Ok(match protocol {
+            Protocol::Homa => Box::new(homa::Client::connect(servers, self.homa.clone())?),
+            Protocol::Tcp => Box::new(tcp::Client::connect(
                 servers,
                 self.tcp_connections,
-                self.tcp_congestion,
-            )?)),
-        }
+                self.tcp_congestion.clone(),
+            )?),
+        })
     }
 }
 

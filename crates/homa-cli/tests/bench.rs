@@ -1,4 +1,4 @@
-//! `homa server`, `homa ping` and `homa bench` as processes on loopback.
+//! `homa bench` against `homa server`, as processes on loopback.
 
 #![allow(non_snake_case, reason = "test names are function__case")]
 #![allow(
@@ -7,105 +7,24 @@
     reason = "a failed step of a test's set-up is a failed test"
 )]
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+mod common;
 
+use std::io::{BufRead, BufReader};
+
+use common::{Ran, Server, finish, homa, run, signal, start};
 use serde_json::Value;
 
-struct Server {
-    process: Child,
-    stdout: BufReader<ChildStdout>,
-    address: String,
-}
-
-impl Server {
-    /// On a free port, which its first line tells.
-    fn start() -> Self {
-        let mut process = homa(&["server", "--listen", "127.0.0.1:0", "--json"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdout = BufReader::new(process.stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        let listening: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(listening["event"], "listening");
-        let address = listening["address"].as_str().unwrap().to_owned();
-        Self {
-            process,
-            stdout,
-            address,
-        }
-    }
-
-    /// Ctrl-C; returns the last line it says.
-    fn interrupt(mut self) -> Value {
-        let pid = self.process.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args(["-INT", &pid])
-                .status()
-                .unwrap()
-                .success()
-        );
-        let mut rest = String::new();
-        self.stdout.read_to_string(&mut rest).unwrap();
-        assert_eq!(self.process.wait().unwrap().code(), Some(0));
-        serde_json::from_str(rest.lines().last().unwrap()).unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn homa(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_homa"));
-    command.args(arguments);
-    command
-}
-
-fn output(arguments: &[&str]) -> (i32, String, String) {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = homa(arguments).output().unwrap();
-    (
-        status.code().unwrap(),
-        String::from_utf8(stdout).unwrap(),
-        String::from_utf8(stderr).unwrap(),
-    )
-}
-
-#[test]
-fn ping__lines_summary_and_the_server_s_totals() {
-    let server = Server::start();
-    let (code, out, err) = output(&["ping", "-c", "3", "-i", "0", "--verify", &server.address]);
-    assert_eq!((code, &err[..]), (0, ""));
-    assert!(out.contains("rpc=3 time="), "{out}");
-    assert!(out.contains("3 RPCs, 3 answered, 0 lost"), "{out}");
-    let total = server.interrupt();
-    assert_eq!(total["totals"]["requests"], 3);
-    assert_eq!(total["totals"]["response_bytes"], 300);
-}
-
-#[test]
-fn bench__workload_as_json_and_as_a_table() {
-    let server = Server::start();
-    let file = std::env::temp_dir().join(format!("homa-bench-test-{}.json", std::process::id()));
-    let to_file = format!("--json={}", file.display());
+/// A short run of a workload.
+fn workload(protocol: &str, address: &str, more: &[&str]) -> Ran {
     let common = [
         "bench",
-        &server.address,
+        address,
+        "--protocol",
+        protocol,
         "--workload",
         "w3",
         "--rate",
-        "2k",
+        "1k",
         "-t",
         "0.6",
         "--warmup",
@@ -114,59 +33,126 @@ fn bench__workload_as_json_and_as_a_table() {
         "5",
         "--verify",
         "--drain",
-        "10",
+        "20",
     ];
-    let (code, out, err) = output(&[&common[..], &["--json"]].concat());
-    assert_eq!((code, &err[..]), (0, ""), "{out}");
-    let report: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(report["schema"], "homa-bench");
-    assert_eq!(report["end"], "complete");
-    let due = report["totals"]["due"].as_u64().unwrap();
-    assert!((1_000..1_400).contains(&due), "{due}");
-    assert!(report["classes"].as_array().unwrap().len() >= 9);
+    run(&[&common[..], more].concat())
+}
 
-    let (code, table, _) = output(&[&common[..], &[to_file.as_str()]].concat());
-    assert_eq!(code, 0, "{table}");
-    assert!(
-        table.contains("Slowdown B: over the unloaded median"),
-        "{table}"
+fn assert_balanced(report: &Value) {
+    assert_eq!(report["schema"], "homa-bench");
+    let totals = &report["totals"];
+    let count = |name: &str| totals[name].as_u64().unwrap();
+    assert_eq!(
+        count("due"),
+        count("finished") + count("unfinished"),
+        "{totals}"
     );
-    let text = std::fs::read_to_string(&file).unwrap();
+    let samples: u64 = report["classes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["samples"].as_u64().unwrap())
+        .sum();
+    assert_eq!(samples, count("due"), "{totals}");
+    assert_eq!(report["all"]["samples"].as_u64(), Some(count("due")));
+}
+
+#[test]
+fn bench__workload_as_json_and_as_a_table() {
+    for protocol in ["homa", "tcp"] {
+        let server = Server::of(protocol);
+        let file = std::env::temp_dir().join(format!(
+            "homa-bench-test-{}-{protocol}.json",
+            std::process::id()
+        ));
+        let ran = workload(protocol, server.address(), &["--json"]);
+        assert_eq!((ran.code, &ran.err[..]), (0, ""), "{}", ran.out);
+        let report = ran.json();
+        assert_balanced(&report);
+        assert_eq!(report["end"], "complete");
+        assert_eq!(report["setup"]["protocol"], protocol);
+        let due = report["totals"]["due"].as_u64().unwrap();
+        assert!((450..750).contains(&due), "{due}");
+
+        let to_file = format!("--json={}", file.display());
+        let ran = workload(protocol, server.address(), &[&to_file]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(
+            ran.out.contains("Slowdown B: over the unloaded median"),
+            "{}",
+            ran.out
+        );
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let again: Value = serde_json::from_str(&text).unwrap();
+        // The same seed offers the same requests.
+        assert_eq!(again["totals"]["due"].as_u64().unwrap(), due);
+    }
+}
+
+#[test]
+fn bench__every_workload_of_the_papers_and_a_file() {
+    let server = Server::of("homa");
+    let file = std::env::temp_dir().join(format!("homa-sizes-{}.csv", std::process::id()));
+    std::fs::write(&file, "size_bytes,cumulative_fraction\n100,0.5\n20000,1\n").unwrap();
+    let own = file.to_str().unwrap().to_owned();
+    for name in ["w1", "w2", "w3", "w4", "w5", &own] {
+        let ran = run(&[
+            "bench",
+            server.address(),
+            "--workload",
+            name,
+            "--gbps",
+            "0.02",
+            "-t",
+            "0.4",
+            "--warmup",
+            "0",
+            "--unloaded",
+            "0",
+            "--drain",
+            "30",
+            "--verify",
+            "--json",
+        ]);
+        assert!(ran.code == 0 || ran.out.contains("\"due\": 0"), "{ran:?}");
+        assert_balanced(&ran.json());
+    }
     std::fs::remove_file(&file).unwrap();
-    let again: Value = serde_json::from_str(&text).unwrap();
-    // The same seed offers the same requests.
-    assert_eq!(again["totals"]["due"].as_u64().unwrap(), due);
 }
 
 #[test]
 fn bench__basics_are_three_runs() {
-    let server = Server::start();
-    let (code, out, _) = output(&[
+    let server = Server::of("homa");
+    let ran = run(&[
         "bench",
-        &server.address,
+        server.address(),
         "-t",
         "0.2",
         "--warmup",
         "0",
-        "--json",
         "--drain",
-        "10",
+        "20",
+        "--json",
     ]);
-    assert_eq!(code, 0, "{out}");
-    let reports: Vec<Value> = serde_json::from_str(&out).unwrap();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let reports: Vec<Value> = serde_json::from_str(&ran.out).unwrap();
     let titles: Vec<_> = reports
         .iter()
         .map(|report| report["title"].as_str().unwrap())
         .collect();
     assert_eq!(titles, ["latency", "throughput", "rate"]);
+    for report in &reports {
+        assert_balanced(report);
+    }
 }
 
 #[test]
 fn bench__interrupted_says_what_it_has() {
-    let server = Server::start();
-    let mut client = homa(&[
+    let server = Server::of("homa");
+    let mut client = start(&mut homa(&[
         "bench",
-        &server.address,
+        server.address(),
         "--workload",
         "100",
         "--outstanding",
@@ -179,65 +165,51 @@ fn bench__interrupted_says_what_it_has() {
         "0.2",
         "--unloaded",
         "0",
-    ])
-    .stdout(Stdio::piped())
-    .stderr(Stdio::piped())
-    .spawn()
-    .unwrap();
+    ]));
     let mut line = String::new();
     BufReader::new(client.stderr.take().unwrap())
         .read_line(&mut line)
         .unwrap();
     assert!(line.contains("Kops/s"), "{line}");
-    let pid = client.id().to_string();
+    signal("-INT", &client.id().to_string());
+    let ran = finish(client);
+    assert_eq!(ran.code, 130, "{ran:?}");
+    assert!(ran.out.contains("note: interrupted"), "{}", ran.out);
+    assert!(ran.out.contains("RPCs finished"), "{}", ran.out);
+}
+
+#[test]
+fn bench__losses_are_counted_as_bytes_sent_again() {
+    let server = Server::of("homa");
+    let ran = run(&[
+        "bench",
+        server.address(),
+        "--workload",
+        "20k",
+        "--outstanding",
+        "8",
+        "-t",
+        "1",
+        "--warmup",
+        "0",
+        "--unloaded",
+        "0",
+        "--drain",
+        "20",
+        "--loss",
+        "0.02",
+        "--fault-seed",
+        "1",
+        "--verify",
+        "--json",
+    ]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let report = ran.json();
+    assert_balanced(&report);
     assert!(
-        Command::new("kill")
-            .args(["-INT", &pid])
-            .status()
+        report["counters"]["core.retransmitted_bytes"]
+            .as_u64()
             .unwrap()
-            .success()
+            > 0
     );
-    let result = client.wait_with_output().unwrap();
-    let table = String::from_utf8(result.stdout).unwrap();
-    assert_eq!(result.status.code(), Some(1), "{table}");
-    assert!(table.contains("note: interrupted"), "{table}");
-}
-
-#[test]
-fn all__bad_usage_is_2_and_teaches() {
-    let (code, _, err) = output(&["bench", "127.0.0.1", "--workload", "w9", "--gbps", "1"]);
-    assert_eq!(code, 2);
-    assert!(err.contains("w1, w2, w3, w4, w5, starve"), "{err}");
-    let (code, _, err) = output(&["bench", "127.0.0.1", "--workload", "w4"]);
-    assert_eq!(code, 2);
-    assert!(err.contains("needs a load: --gbps"), "{err}");
-    let (code, _, err) = output(&["ping", "no-such-host.invalid"]);
-    assert_eq!(code, 2);
-    assert!(err.contains("cannot resolve"), "{err}");
-    assert_eq!(
-        output(&["bench", "127.0.0.1", "--gbps", "1", "--rate", "5"]).0,
-        2
-    );
-    assert_eq!(output(&["ping", "-s", "3", "127.0.0.1"]).0, 2);
-}
-
-#[test]
-fn all__failures_are_1_and_say_what_to_do() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let (code, _, err) = output(&["server", "--listen", &address]);
-    assert_eq!(code, 1);
-    assert!(
-        err.contains("is in use") && err.contains("--listen"),
-        "{err}"
-    );
-    drop(listener);
-    for command in ["ping", "bench"] {
-        let (code, _, err) = output(&[command, &address]);
-        assert_eq!(code, 1);
-        assert!(
-            err.contains("is `homa server --protocol tcp` running there"),
-            "{err}"
-        );
-    }
 }

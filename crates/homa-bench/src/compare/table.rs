@@ -139,7 +139,9 @@ fn write_workload(out: &mut String, part: &[Report]) -> fmt::Result {
             report.digest.classes.get(row).map(|row| &row.latency_us)
         })?;
     }
-    write_row(out, "all", part, |report| Some(&report.digest.all.latency_us))
+    write_row(out, "all", part, |report| {
+        Some(&report.digest.all.latency_us)
+    })
 }
 
 fn write_row<'a>(

@@ -91,7 +91,7 @@ impl Client {
                     cause: SubmitCause::DeadlineExceeded,
                     ..
                 }) => CallError::DeadlineExceeded,
-                Err(error) => return Err(self.refused(peer, &error)),
+                Err(error) => return Err(refused(peer, &error)),
             };
             match error {
                 CallError::Timeout | CallError::DeadlineExceeded if Instant::now() < deadline => {}
@@ -122,17 +122,6 @@ impl Client {
                     )));
                 }
             }
-        }
-    }
-
-    fn refused(&self, peer: SocketAddr, error: &SubmitError) -> BenchError {
-        match error.cause {
-            SubmitCause::TooLong { most } => BenchError::MessageTooLong {
-                bytes: error.message.len() as u64,
-                limit: u64::from(most),
-                protocol: "homa",
-            },
-            cause => BenchError::Transport(format!("no call to {peer} over homa: {cause}")),
         }
     }
 
@@ -215,7 +204,7 @@ impl Transport for Client {
         let call = self
             .engine
             .call(address, request, CallOptions::default())
-            .map_err(|error| self.refused(address, &error))?;
+            .map_err(|error| refused(address, &error))?;
         let index = self.free_slot();
         self.slots[index].call = Some((tag, peer, call));
         // From this first look on the call has a waker.
@@ -261,6 +250,17 @@ impl Transport for Client {
                 self.free.push(index);
             }
         }
+    }
+}
+
+fn refused(peer: SocketAddr, error: &SubmitError) -> BenchError {
+    match error.cause {
+        SubmitCause::TooLong { most } => BenchError::MessageTooLong {
+            bytes: error.message.len() as u64,
+            limit: u64::from(most),
+            protocol: "homa",
+        },
+        cause => BenchError::Transport(format!("no call to {peer} over homa: {cause}")),
     }
 }
 

@@ -39,15 +39,13 @@ impl Server {
     /// Listens on `address` (port 0: any).
     pub fn bind(address: SocketAddr, options: &Options) -> Result<Self, BenchError> {
         let engine = options.open_server(address)?;
-        let listener = engine
-            .listen(address.port())
-            .map_err(|error| match error {
-                ListenError::InUse { .. } => BenchError::InUse {
-                    address,
-                    protocol: "homa",
-                },
-                other => BenchError::Transport(format!("cannot listen on {address}: {other}")),
-            })?;
+        let listener = engine.listen(address.port()).map_err(|error| match error {
+            ListenError::InUse { .. } => BenchError::InUse {
+                address,
+                protocol: "homa",
+            },
+            other => BenchError::Transport(format!("cannot listen on {address}: {other}")),
+        })?;
         Ok(Self {
             address: SocketAddr::new(address.ip(), listener.port()),
             max_message_bytes: engine.settings().max_message_bytes,

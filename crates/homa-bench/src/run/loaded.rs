@@ -215,7 +215,8 @@ impl<'a> Loaded<'a> {
                 self.corrupt += u64::from(matches!(trouble, Trouble::Corrupt(_)));
                 self.recorder.give_up(request_bytes);
             }
-            self.first_failure.get_or_insert_with(|| trouble.into_text());
+            self.first_failure
+                .get_or_insert_with(|| trouble.into_text());
             return;
         }
         let response_bytes = self.setup.response.bytes_for(request_bytes);

@@ -10,10 +10,10 @@ use mio::net::TcpStream;
 use mio::{Interest, Token};
 
 use super::congestion::Congestion;
-use crate::events::EventSet;
 use super::frame::{MAX_MESSAGE_BYTES, Message};
 use super::link::{Link, LinkEnd, TURN_BYTES};
 use crate::error::BenchError;
+use crate::events::EventSet;
 use crate::transport::{Completion, Outcome, PeerIndex, Tag, Transport};
 
 /// Connections to each server unless asked otherwise.
@@ -301,23 +301,26 @@ impl Transport for Client {
 }
 
 fn connect_blocking(address: SocketAddr) -> Result<TcpStream, BenchError> {
-    let stream = BlockingStream::connect_timeout(&address, CONNECT_TIMEOUT).map_err(|source| {
-        match source.kind() {
-            io::ErrorKind::ConnectionRefused => BenchError::Refused {
-                peer: address,
-                protocol: "tcp",
+    let stream =
+        BlockingStream::connect_timeout(&address, CONNECT_TIMEOUT).map_err(
+            |source| match source.kind() {
+                io::ErrorKind::ConnectionRefused => BenchError::Refused {
+                    peer: address,
+                    protocol: "tcp",
+                },
+                io::ErrorKind::TimedOut => BenchError::Silent {
+                    peer: address,
+                    protocol: "tcp",
+                    waited: CONNECT_TIMEOUT,
+                    traffic: traffic(address),
+                },
+                _ => BenchError::Unreachable {
+                    peer: address,
+                    protocol: "tcp",
+                    reason: source.to_string(),
+                },
             },
-            io::ErrorKind::TimedOut => BenchError::Silent {
-                peer: address,
-                protocol: "tcp",
-                waited: CONNECT_TIMEOUT,
-                traffic: traffic(address),
-            },
-            _ => BenchError::Transport(format!(
-                "cannot reach {address} over tcp: {source}. Is the address right, and is there a route?"
-            )),
-        }
-    })?;
+        )?;
     stream
         .set_nonblocking(true)
         .map_err(BenchError::system("non-blocking mode of a connection"))?;

@@ -10,10 +10,10 @@ use mio::net::TcpListener;
 use mio::{Interest, Token};
 
 use super::congestion::Congestion;
-use crate::events::EventSet;
 use super::frame::{MAX_MESSAGE_BYTES, Message};
 use super::link::{Link, LinkEnd, TURN_BYTES};
 use crate::error::BenchError;
+use crate::events::EventSet;
 use crate::message;
 use crate::stop::{STOP_LATENCY, Stop};
 use crate::transport::ServerCounters;
