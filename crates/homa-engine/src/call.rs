@@ -236,7 +236,7 @@ impl Reserve {
     fn poll_permit(&mut self, cx: &mut Context<'_>) -> Poll<Result<Permit, SubmitCause>> {
         let inner = self.engine.inner();
         let (bytes, ticket) = (self.bytes, &mut self.ticket);
-        let polled = inner.quietly(|state, _| {
+        let polled = inner.timelessly(|state| {
             if state.life == Life::Closed {
                 return Poll::Ready(Err(SubmitCause::ShutDown));
             }

@@ -75,7 +75,7 @@ impl Engine {
 
     /// The protocol's settings, as they were derived.
     pub fn settings(&self) -> Settings {
-        self.inner.quietly(|state, _| state.core.settings().clone())
+        self.inner.timelessly(|state| state.core.settings().clone())
     }
 
     /// Everything that is counted. Costs a walk over all RPCs.
@@ -144,22 +144,23 @@ impl Engine {
     /// is answered. One task at a time: the latest is woken.
     pub fn poll_cancelled(&self, request: RequestId, cx: &mut Context<'_>) -> Poll<()> {
         self.inner
-            .quietly(|state, _| state.poll_cancelled(request.0, cx))
+            .timelessly(|state| state.poll_cancelled(request.0, cx))
     }
 
     /// One bounded turn: receives, sends, does what is due. Any thread may call
     /// it at any time; with [`crate::Drive::External`] somebody must.
     pub fn drive(&self) -> Turn {
         let inner = &self.inner;
-        let done = inner.outside_turn();
+        let mut more = inner.outside_turn().more;
         let (next, writable) = inner.with(|state, now| {
             let writable = match state.blocked {
                 Some(Block::Writable(descriptor)) => Some(descriptor),
                 _ => None,
             };
             let next = state.next_due(now);
+            more |= next.is_some_and(|next| next <= now);
             if inner.drive == crate::Drive::External {
-                state.fallback = if done.more {
+                state.fallback = if more {
                     Seat::Awake
                 } else {
                     Seat::Asleep(next.unwrap_or(NEVER))
@@ -169,7 +170,7 @@ impl Engine {
         });
         Turn {
             next: next.and_then(|at| inner.clock.instant(at)),
-            more: done.more,
+            more,
             writable,
         }
     }

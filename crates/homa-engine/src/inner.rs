@@ -118,13 +118,18 @@ impl Inner {
         change(&mut state, now)
     }
 
+    /// [`Inner::quietly`], without looking at the clock.
+    pub(crate) fn timelessly<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        change(&mut lock(&self.state))
+    }
+
     /// Changes the state, and then does what must follow.
     pub(crate) fn with<R>(&self, change: impl FnOnce(&mut State, Time) -> R) -> R {
         let mut wakes = [const { None }; WAKES_AT_ONCE];
         let mut state = lock(&self.state);
         let now = self.clock.now();
         let result = change(&mut state, now);
-        let interrupt = state.settle(now);
+        let interrupt = state.settle(|| now);
         let more = finish(state, &mut wakes);
         self.interrupt(interrupt);
         if more {
@@ -139,7 +144,7 @@ impl Inner {
         loop {
             let mut wakes = [const { None }; WAKES_AT_ONCE];
             let mut state = lock(&self.state);
-            let interrupt = state.settle(self.clock.now());
+            let interrupt = state.settle(|| self.clock.now());
             let more = finish(state, &mut wakes);
             self.interrupt(interrupt);
             if !more {
@@ -164,7 +169,7 @@ impl Inner {
 
     /// Wakes the sleeping driver, whatever it waits for.
     pub(crate) fn rouse(&self) {
-        let interrupt = self.quietly(|state, _| state.rouse());
+        let interrupt = self.timelessly(State::rouse);
         self.interrupt(interrupt);
     }
 
@@ -174,7 +179,7 @@ impl Inner {
 
     pub(crate) fn stats(&self) -> Stats {
         let datapath = self.datapath.counters();
-        self.quietly(|state, _| Stats {
+        self.timelessly(|state| Stats {
             engine: state.counters,
             engine_gauges: state.gauges(),
             core: state.core.counters(),

@@ -145,7 +145,7 @@ impl Waiter<'_> {
             self.leads = !matches!(self.inner.drive, Drive::Polling { .. })
                 && self
                     .inner
-                    .quietly(|state, _| state.lead.followers.remove(&ticket).is_none());
+                    .timelessly(|state| state.lead.followers.remove(&ticket).is_none());
             if self.parker.is_notified() || self.is_late() {
                 return;
             }
@@ -221,10 +221,10 @@ impl Waiter<'_> {
         let timeout = (until < NEVER).then(|| Duration::from_nanos(until.since(now)));
         let woken = sleep(&*inner.datapath, &inner.leader_alarm, writable, timeout);
         self.parker.end_sleep();
-        inner.quietly(|state, now| {
+        inner.timelessly(|state| {
             state.lead.seat = Seat::Awake;
             if woken == Woken::Time {
-                state.fired(now, until);
+                state.fired(inner.clock.now(), until);
             }
         });
         Some(woken)

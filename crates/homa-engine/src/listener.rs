@@ -42,11 +42,11 @@ impl Drop for Open {
 impl Listener {
     pub(crate) fn open(engine: &Arc<Engine>, port: u16) -> Result<Self, ListenError> {
         let inner = engine.inner();
-        let owned = inner.quietly(|state, _| state.own.port);
+        let owned = inner.timelessly(|state| state.own.port);
         let (port, reservation) = match inner.kind {
             Datapath::Raw => {
                 if port != 0 {
-                    inner.quietly(|state, _| state.may_listen(port))?;
+                    inner.timelessly(|state| state.may_listen(port))?;
                 }
                 let reservation = reserve(port)?;
                 (reservation.port(), Some(reservation))
@@ -54,7 +54,7 @@ impl Listener {
             Datapath::Udp | Datapath::Mem if port == 0 || port == owned => (owned, None),
             Datapath::Udp | Datapath::Mem => return Err(ListenError::NotOurs { port, owned }),
         };
-        inner.quietly(|state, _| state.listen(port, Port::new(reservation)))?;
+        inner.timelessly(|state| state.listen(port, Port::new(reservation)))?;
         Ok(Self(Arc::new(Open {
             engine: engine.clone(),
             port,

@@ -49,7 +49,7 @@ impl Inner {
     }
 
     pub(crate) fn poll_drained(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.quietly(|state, _| {
+        self.timelessly(|state| {
             if state.is_drained() {
                 return Poll::Ready(());
             }
@@ -111,7 +111,7 @@ impl Inner {
             self.last_flush();
         }
         for some in peers.chunks(ENDS_AT_ONCE) {
-            self.quietly(|state, _| {
+            self.timelessly(|state| {
                 for peer in some {
                     state.core.flush_acks(*peer, state.own.port);
                 }

@@ -210,7 +210,7 @@ impl State {
 
     /// Whether a sleeping driver must be told that something is due earlier
     /// than it knows.
-    pub(crate) fn settle(&mut self, now: Time) -> Interrupt {
+    pub(crate) fn settle(&mut self, now: impl FnOnce() -> Time) -> Interrupt {
         let (seat, who) = match (self.lead.seat, self.fallback) {
             (Seat::Asleep(_), _) => (&mut self.lead.seat, Interrupt::Leader),
             (Seat::Empty, Seat::Asleep(_)) => (&mut self.fallback, Interrupt::Fallback),
@@ -220,7 +220,7 @@ impl State {
             return Interrupt::Nobody;
         };
         let seat = std::mem::replace(seat, Seat::Awake);
-        if self.next_due(now).is_some_and(|due| due < until) {
+        if self.next_due(now()).is_some_and(|due| due < until) {
             self.counters.interrupts += 1;
             return who;
         }

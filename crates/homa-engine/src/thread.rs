@@ -74,7 +74,7 @@ impl Inner {
 
     /// Drives until a waiting thread does.
     fn take_over(&self) {
-        self.quietly(|state, _| state.counters.takeovers += 1);
+        self.timelessly(|state| state.counters.takeovers += 1);
         let mut trouble = Trouble::Unknown;
         while !self.is_stopped() {
             while self.turn(trouble).more && !self.is_stopped() {
@@ -87,7 +87,7 @@ impl Inner {
                         Woken::Trouble => Trouble::Likely,
                         _ => Trouble::Unknown,
                     };
-                    if self.quietly(|state, _| state.lead.seat != Seat::Empty) {
+                    if self.timelessly(|state| state.lead.seat != Seat::Empty) {
                         return;
                     }
                 }
@@ -113,10 +113,10 @@ impl Inner {
         }
         let timeout = (until < NEVER).then(|| Duration::from_nanos(until.since(now)));
         let woken = sleep(&*self.datapath, &self.thread_alarm, writable, timeout);
-        self.quietly(|state, now| {
+        self.timelessly(|state| {
             state.fallback = Seat::Awake;
             if woken == Woken::Time && state.lead.seat == Seat::Empty {
-                state.fired(now, until);
+                state.fired(self.clock.now(), until);
             }
         });
         Some(woken)
@@ -128,7 +128,7 @@ impl Inner {
         let Drive::Polling { idle } = self.drive else {
             return;
         };
-        self.quietly(|state, _| state.fallback = Seat::Awake);
+        self.timelessly(|state| state.fallback = Seat::Awake);
         let mut busy_at = Instant::now();
         while !self.is_stopped() {
             let done = self.turn(Trouble::Unknown);

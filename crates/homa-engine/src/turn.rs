@@ -43,9 +43,21 @@ pub(crate) struct Done {
     pub(crate) more: bool,
 }
 
+/// What the packets of a turn left to do.
+#[derive(Clone, Copy, Debug, Default)]
+struct After {
+    more: bool,
+    /// Somebody is to be woken.
+    wakes: bool,
+    /// The datapath held packets back.
+    holds: bool,
+    /// Turns so far.
+    turns: u64,
+}
+
 impl Inner {
     pub(crate) fn turn(&self, trouble: Trouble) -> Done {
-        let mut more = false;
+        let after;
         let received = {
             let mut batch = lock(&self.receiving);
             let received = match self.datapath.receive(&mut batch) {
@@ -60,42 +72,41 @@ impl Inner {
                     };
                 }
             };
-            more |= self.take_packets(&batch);
+            after = self.take_packets(&batch);
             received
         };
-        let turns = self.quietly(|state, _| {
-            state.counters.turns += 1;
-            state.counters.empty_turns += u64::from(received == 0);
-            state.counters.turns
-        });
         if trouble == Trouble::Likely
-            || (received == 0 && turns.is_multiple_of(ERRORS_EVERY))
-            || self.errors_wanted.swap(false, Ordering::Relaxed)
+            || (received == 0 && after.turns.is_multiple_of(ERRORS_EVERY))
+            || (self.errors_wanted.load(Ordering::Relaxed)
+                && self.errors_wanted.swap(false, Ordering::Relaxed))
         {
             self.take_errors();
         }
-        self.settle();
-        more |= self.flush() == Flushed::More;
+        if after.wakes {
+            // Before anything is sent: who waits may be on another core.
+            self.settle();
+        }
+        let flushed = self.flush();
         let release = self.datapath.next_release();
-        let due = self.with(|state, now| {
-            state.release_at = release.map(|at| self.clock.time(at));
-            state.next_due(now).is_some_and(|due| due <= now)
-        });
+        if after.holds || release.is_some() {
+            self.timelessly(|state| state.release_at = release.map(|at| self.clock.time(at)));
+        }
+        self.settle();
         Done {
             received,
-            more: more || due || received > 0,
+            more: after.more || flushed == Flushed::More || received > 0,
         }
     }
 
-    /// Handles a received batch and what is due; says whether more is.
-    fn take_packets(&self, batch: &ReceiveBatch) -> bool {
+    /// Handles a received batch and what is due.
+    fn take_packets(&self, batch: &ReceiveBatch) -> After {
         let mut packets = batch.iter();
         let mut left = batch.len();
         let mut refused = [const { None }; REFUSALS_AT_ONCE];
         let mut refusals = 0;
         loop {
             let last = left <= PACKETS_AT_ONCE;
-            let more = self.quietly(|state, now| {
+            let after = self.quietly(|state, now| {
                 for (bytes, meta) in packets.by_ref().take(PACKETS_AT_ONCE) {
                     if state.arrive(now, bytes, meta) == Arrival::Refuse
                         && let Some(place) = refused.get_mut(refusals)
@@ -105,19 +116,26 @@ impl Inner {
                     }
                 }
                 if !last {
-                    return false;
+                    return After::default();
                 }
+                state.counters.turns += 1;
+                state.counters.empty_turns += u64::from(batch.is_empty());
                 let timers = state.core.timeout(now, TIMERS_AT_ONCE);
                 state.expire_calls(now, TIMERS_AT_ONCE);
                 let events = state.take_events(now, EVENTS_AT_ONCE);
                 state.counters.packets_refused += refusals as u64;
-                timers == MoreDue::Yes || events == MoreEvents::Yes
+                After {
+                    more: timers == MoreDue::Yes || events == MoreEvents::Yes,
+                    wakes: !state.wakes.is_empty(),
+                    holds: state.release_at.is_some(),
+                    turns: state.counters.turns,
+                }
             });
             if last {
                 for (bytes, path) in refused.iter().flatten() {
                     let _ = self.datapath.refuse(path, bytes);
                 }
-                return more;
+                return after;
             }
             left -= PACKETS_AT_ONCE;
             // Grants must not wait for the rest of a long batch.
@@ -152,7 +170,7 @@ impl Inner {
     /// arrives, since that is what a woken driver without packets has come for.
     pub(crate) fn outside_turn(&self) -> Done {
         let done = self.turn(Trouble::Unknown);
-        if done.received == 0 && self.quietly(|state, _| state.life != Life::Closed) {
+        if done.received == 0 && self.timelessly(|state| state.life != Life::Closed) {
             self.take_errors();
             self.settle();
             return Done {

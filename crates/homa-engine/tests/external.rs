@@ -56,7 +56,7 @@ impl Driver {
                         .next
                         .map(|next| next.saturating_duration_since(Instant::now()));
                     let timeout = left.map(|left| Timespec {
-                        tv_sec: left.as_secs() as i64,
+                        tv_sec: left.as_secs().cast_signed(),
                         tv_nsec: left.subsec_nanos().into(),
                     });
                     let descriptors = engine.descriptors();

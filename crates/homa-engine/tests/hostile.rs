@@ -50,7 +50,7 @@ fn turn__garbage_at_full_speed_does_not_stop_others() {
                     *byte = (seed >> 56) as u8;
                 }
                 // One in four looks right, up to its type.
-                if seed & 3 == 0 {
+                if seed.is_multiple_of(4) {
                     packet[..2].copy_from_slice(&own.port().to_be_bytes());
                     packet[2..4].copy_from_slice(&to.port().to_be_bytes());
                     packet[11] = 0x10 + (seed >> 8) as u8 % 10;

@@ -75,11 +75,11 @@ fn poll__a_thousand_calls_half_of_them_dropped() {
 
 #[test]
 fn wait__many_threads_on_one_engine() {
+    const THREADS: u64 = 16;
+    const CALLS: u64 = 200;
     let (client, server) = (engine(udp()), engine(udp()));
     let answering = echo(server.listen(0).unwrap());
     let to = address(&server);
-    const THREADS: u64 = 16;
-    const CALLS: u64 = 200;
     let threads: Vec<_> = (0..THREADS)
         .map(|thread| {
             let client = client.clone();

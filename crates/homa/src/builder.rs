@@ -225,7 +225,9 @@ impl<H> Builder<H> {
         self
     }
 
-    /// Silence of a peer after which an RPC fails; by default 100 ms.
+    /// Silence of a peer after which its RPCs fail; by default 100 ms. Of a peer
+    /// that is heard of, but not about this RPC, an RPC fails after 100 times as
+    /// long.
     pub fn timeout(mut self, silence: Duration) -> Self {
         self.options.protocol.timeout_ns = nanos(silence);
         self

@@ -146,7 +146,10 @@ impl Request {
     /// Whether nobody waits for the reply any more. Of a one-way message that
     /// is not said.
     pub fn is_cancelled(&self) -> bool {
-        self.responder.as_ref().is_some_and(|r| r.poll_cancelled(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_ready())
+        self.responder.as_ref().is_some_and(|r| {
+            r.poll_cancelled(&mut std::task::Context::from_waker(std::task::Waker::noop()))
+                .is_ready()
+        })
     }
 }
 

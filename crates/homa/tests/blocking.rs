@@ -82,11 +82,7 @@ fn deadline__and_wait_within() {
     let server = endpoint.server(address.port()).unwrap();
     let client = Endpoint::client_only().unwrap().client();
     let start = Instant::now();
-    let pending = client
-        .call(address, "x")
-        .deadline(30 * MS)
-        .start()
-        .unwrap();
+    let pending = client.call(address, "x").deadline(30 * MS).start().unwrap();
     let abandoned = server.accept().unwrap();
     let error = pending.wait().unwrap_err();
     assert!(matches!(error, Error::DeadlineExceeded { .. }), "{error}");
