@@ -10,7 +10,7 @@ use homa_wire::{Body, Features, Packet, RpcId, SenderId};
 use crate::config::{STANDARD_MESSAGE_BYTES, Settings};
 use crate::endpoint::Endpoint;
 use crate::mechanism::Mechanisms;
-use crate::peer::Peer;
+use crate::peer::{Peer, PeerHandle};
 use crate::rpc::{Ending, Failure, Kind, Phase, Rpc, Ties};
 use crate::time::Time;
 use crate::tombstone::Epitaph;
@@ -29,6 +29,11 @@ pub(crate) fn needed(length: u32, kind: Kind) -> Features {
 }
 
 impl Endpoint {
+    /// What a peer said it has; `None` if it has not said anything yet.
+    pub fn peer_features(&self, peer: PeerHandle) -> Option<Features> {
+        self.peers.get(peer.0)?.features
+    }
+
     /// Whether an RPC waits to learn its peer's features.
     pub(crate) fn is_held(&self, rpc: &Rpc) -> bool {
         rpc.is_client()

@@ -88,6 +88,14 @@ pub trait Datapath: Send + Sync {
     /// IP path must carry (548 or 1232 bytes over UDP) when nothing is known.
     fn max_packet(&self, path: &Path) -> usize;
 
+    /// Completes packets that were put into a batch: the checksum of raw ones,
+    /// which covers their addresses. To be called before [`send`](Self::send),
+    /// so that a tap in between sees, and may damage, whole packets. Doing it
+    /// twice is harmless.
+    fn seal(&self, batch: &mut SendBatch) {
+        let _ = batch;
+    }
+
     /// Sends what can be sent now, in order. What would block stays in the
     /// batch, in order.
     fn send(&self, batch: &mut SendBatch) -> SendOutcome;
@@ -141,6 +149,10 @@ macro_rules! forward {
 
             fn max_packet(&self, path: &Path) -> usize {
                 (**self).max_packet(path)
+            }
+
+            fn seal(&self, batch: &mut SendBatch) {
+                (**self).seal(batch);
             }
 
             fn send(&self, batch: &mut SendBatch) -> SendOutcome {

@@ -152,8 +152,11 @@ impl Datapath for Raw {
         self.sockets.max_packet(path)
     }
 
-    fn send(&self, batch: &mut SendBatch) -> SendOutcome {
+    fn seal(&self, batch: &mut SendBatch) {
         checksum::fill(batch, |path| self.source(path));
+    }
+
+    fn send(&self, batch: &mut SendBatch) -> SendOutcome {
         self.sockets.send(batch)
     }
 

@@ -215,6 +215,10 @@ impl<D: Datapath> Datapath for Tap<D> {
         self.inner.max_packet(path)
     }
 
+    fn seal(&self, batch: &mut SendBatch) {
+        self.inner.seal(batch);
+    }
+
     fn send(&self, batch: &mut SendBatch) -> SendOutcome {
         let mut transmit = lock(&self.transmit);
         let Transmit { side, staging } = &mut *transmit;

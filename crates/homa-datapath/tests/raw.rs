@@ -77,6 +77,7 @@ fn send__round_trips_v4_and_v6() {
                 .unwrap()
                 .copy_from_slice(&pattern(index, length));
         }
+        client.seal(&mut batch);
         let outcome = client.send(&mut batch);
         assert_eq!(outcome.sent, lengths.len(), "{outcome:?}");
         let packets = receive(&server, lengths.len());

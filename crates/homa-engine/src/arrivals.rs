@@ -1,12 +1,13 @@
 //! A packet arrives: parsed once, given to the core, its payload put to its
 //! place (`docs/protocol.md` §3, §11).
 
-use homa_core::{DropReason, Kind, PeerHandle, Placement, Time, Verdict};
-use homa_datapath::{Meta, Path};
+use homa_core::{DropReason, PeerHandle, Placement, Time, Verdict};
+use homa_datapath::{Kind, Meta, Path};
 use homa_wire::{AbortCode, Body, Packet, ParseError};
 
 use crate::CallError;
 use crate::assembly::{Assembly, NoMemory};
+use crate::integrity::Integrity;
 use crate::peers::Sender;
 use crate::rpcs::{Role, RpcEntry, Service, ServiceStage};
 use crate::state::{Life, State};
@@ -33,11 +34,13 @@ impl State {
         } else {
             Sender::Server
         };
-        let Some(peer) = self
-            .peers
-            .sender(&meta.path, sender)
-            .or_else(|| self.stranger(now, &packet, &meta.path, sender))
-        else {
+        let known = self.peers.sender(&meta.path, sender);
+        if self.own.kind == Kind::Raw && self.integrity(known, bytes, &meta.path) == Integrity::Bad
+        {
+            self.counters.packets_corrupt += 1;
+            return Arrival::Done;
+        }
+        let Some(peer) = known.or_else(|| self.stranger(now, &packet, &meta.path, sender)) else {
             return Arrival::Done;
         };
         let payload = match packet.body {
@@ -91,7 +94,11 @@ impl State {
             outgoing: None,
             incoming: None,
             role: Role::Server(Service {
-                kind: if one_way { Kind::OneWay } else { Kind::Call },
+                kind: if one_way {
+                    homa_core::Kind::OneWay
+                } else {
+                    homa_core::Kind::Call
+                },
                 port: packet.destination_port,
                 stage: ServiceStage::Arriving,
                 waker: None,

@@ -30,6 +30,8 @@ counters! {
     packets_short_for_type,
     /// Packets of a type that is not known.
     packets_of_unknown_type,
+    /// Raw packets whose checksum is wrong.
+    packets_corrupt,
     /// Packets that answer nothing of ours, from senders that are not known.
     packets_from_strangers,
     /// Packets dropped because no peer could be added.

@@ -75,6 +75,7 @@ impl Inner {
             if blocked || (batch.is_empty() && !held_is_due) {
                 return Flushed::All;
             }
+            self.datapath.seal(batch);
             let outcome = self.datapath.send(batch);
             if outcome.dropped > 0 {
                 self.errors_wanted.store(true, Ordering::Relaxed);

@@ -39,6 +39,7 @@ mod events;
 mod flush;
 mod identity;
 mod inner;
+mod integrity;
 mod lateness;
 mod lead;
 mod listener;

@@ -18,6 +18,8 @@ pub struct Faults {
     /// Probability that a packet comes twice, one after the other.
     pub duplicate: f64,
     /// Probability that bits of a packet are flipped, before it is duplicated.
+    /// The tap is above the checksum of UDP, which would have made the kernel
+    /// drop it, and below that of raw packets.
     pub corrupt: f64,
     /// Bits flipped in a corrupted packet; the same one may be hit twice.
     pub corrupt_bits: u32,

@@ -6,7 +6,6 @@
     reason = "shared by test programs, reachable from none"
 )]
 
-use std::io::Write;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::Command;
@@ -94,6 +93,7 @@ pub fn send(datapath: &dyn Datapath, path: &Path, tos: u8, bytes: &[u8]) {
         .push(path, tos, bytes.len())
         .unwrap()
         .copy_from_slice(bytes);
+    datapath.seal(&mut batch);
     let outcome = datapath.send(&mut batch);
     assert_eq!((outcome.sent, outcome.dropped), (1, 0), "{outcome:?}");
 }
@@ -107,8 +107,7 @@ pub fn pattern(seed: usize, length: usize) -> Vec<u8> {
 
 /// Says that a test did not run, and why.
 pub fn skipped(name: &str, why: &str) {
-    // Not through a macro, whose output is only shown when a test fails.
-    let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {why}");
+    homa_test::skip(name, why);
 }
 
 /// A network namespace of its own, and a thread that lives in it; both end

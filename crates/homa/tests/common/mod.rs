@@ -57,8 +57,9 @@ pub(crate) async fn soon<F: IntoFuture>(future: F) -> F::Output {
         .expect("this hangs")
 }
 
-/// Runs a test in a network namespace of its own, where loopback is up and
-/// nothing else is: the test's program runs itself again, this test alone.
+/// Runs a test in a network namespace of its own, where loopback is up, with
+/// the MTU of an Ethernet, and nothing else is: the test's program runs itself
+/// again, this test alone.
 pub(crate) fn in_namespace<F: Future<Output = ()>>(test: &str, body: impl FnOnce() -> F) {
     const INSIDE: &str = "HOMA_TEST_IN_NAMESPACE";
     if std::env::var_os(INSIDE).is_some() {
@@ -73,19 +74,20 @@ pub(crate) fn in_namespace<F: Future<Output = ()>>(test: &str, body: impl FnOnce
         unshare.args(["--net", "sh", "-c", command]);
         unshare
     };
-    match shell("ip link set lo up").output() {
+    match shell("ip link set lo mtu 1500 up").output() {
         Ok(output) if output.status.success() => {}
         Ok(output) => {
             return homa_test::skip(test, &String::from_utf8_lossy(&output.stderr));
         }
         Err(error) => return homa_test::skip(test, &format!("unshare: {error}")),
     }
-    let output = shell("ip link set lo up && exec \"$PROGRAM\" --exact \"$TEST\" --nocapture")
-        .env("PROGRAM", std::env::current_exe().unwrap())
-        .env("TEST", test)
-        .env(INSIDE, "1")
-        .output()
-        .unwrap();
+    let output =
+        shell("ip link set lo mtu 1500 up && exec \"$PROGRAM\" --exact \"$TEST\" --nocapture")
+            .env("PROGRAM", std::env::current_exe().unwrap())
+            .env("TEST", test)
+            .env(INSIDE, "1")
+            .output()
+            .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success() && said.contains("1 passed"),
