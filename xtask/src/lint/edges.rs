@@ -54,6 +54,11 @@ const RULES: [Rule; 13] = [
         outside: AnyBut(&["tokio", "mio", "libc", "rustix"]),
     },
     Rule {
+        package: "homa-report",
+        below: &[],
+        outside: Only(&["maud"]),
+    },
+    Rule {
         package: "homa-sim",
         below: &["homa-wire", "homa-core", "homa-workload"],
         outside: AnyBut(&["tokio", "mio", "libc", "rustix"]),
@@ -79,6 +84,7 @@ const RULES: [Rule; 13] = [
             "homa-core",
             "homa-datapath",
             "homa-engine",
+            "homa-report",
             "homa-sim",
             "homa-testbed",
             "homa-wire",
