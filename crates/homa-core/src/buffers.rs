@@ -18,6 +18,10 @@ use crate::time::Time;
 /// A peer may hold this many times what is still free.
 const PEER_SHARE: u64 = 2;
 
+/// Waiting messages looked at for one packet that is asked for, so that a peer
+/// with thousands of them costs a bounded time.
+const LOOK_AT: u32 = 64;
+
 pub(crate) struct Buffers {
     used: u64,
     limit: u64,
@@ -26,16 +30,23 @@ pub(crate) struct Buffers {
     open: u64,
     /// The message that may use the reserve.
     favoured: Option<u32>,
-    /// Messages without memory: shortest first, then oldest.
+    /// Messages without memory: shortest first, then oldest; behind all of
+    /// these, in turn, those whose peer had its share when they were looked at.
     waiting: Heap<(u32, u64)>,
-    /// Space has come back since the waiting were looked at.
-    returned: Returned,
+    /// The next place behind all others.
+    turn: u64,
+    /// Waiting messages to be looked at since space came back.
+    to_look_at: u32,
 }
 
+/// Whether a message may take more memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Returned {
-    Nothing,
-    Space,
+enum Room {
+    Yes,
+    /// There is none for anybody.
+    None,
+    /// There is some, but the peer has its share.
+    NotForThisPeer,
 }
 
 impl Buffers {
@@ -53,7 +64,8 @@ impl Buffers {
             open: settings.buffer_bytes.saturating_sub(reserve),
             favoured: None,
             waiting: Heap::with_capacity(settings.max_rpcs),
-            returned: Returned::Nothing,
+            turn: 0,
+            to_look_at: 0,
         }
     }
 
@@ -63,7 +75,7 @@ impl Buffers {
 
     /// Whether nobody waits for space that has come back.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.returned == Returned::Nothing
+        self.to_look_at == 0
     }
 
     pub(crate) fn waiting(&self) -> u32 {
@@ -92,8 +104,8 @@ impl Buffers {
         let bytes = u64::from(core::mem::take(&mut message.charged));
         self.used = self.used.saturating_sub(bytes);
         peer.buffer_bytes = peer.buffer_bytes.saturating_sub(bytes);
-        if bytes > 0 && !self.waiting.is_empty() {
-            self.returned = Returned::Space;
+        if bytes > 0 {
+            self.to_look_at = self.waiting.len();
         }
     }
 
@@ -121,7 +133,7 @@ impl Endpoint {
         if !self.uses(Mechanisms::BUFFER_LIMIT) {
             return true;
         }
-        if !self.has_room(slot, owner, u64::from(bytes)) {
+        if self.room(slot, owner, u64::from(bytes)) != Room::Yes {
             if let Some(rpc) = self.rpcs.slot_mut(slot) {
                 rpc.incoming.memory = Memory::Awaited;
             }
@@ -142,22 +154,28 @@ impl Endpoint {
 
     /// Whether a message may take `bytes` more. The first that finds nothing
     /// left but the reserve becomes the favoured one.
-    fn has_room(&mut self, slot: u32, owner: u32, bytes: u64) -> bool {
+    fn room(&mut self, slot: u32, owner: u32, bytes: u64) -> Room {
         let held = self.peers.slot(owner).map_or(0, |peer| peer.buffer_bytes);
         let free = self.buffers.free();
         let fair = !self.uses(Mechanisms::BUFFER_SHARE) || held + bytes <= free * PEER_SHARE;
         if bytes <= free && fair {
-            return true;
+            return Room::Yes;
         }
         let fits = self.buffers.used + bytes <= self.buffers.limit;
-        if self.buffers.reserve == 0 || !fits {
-            return false;
+        if self.buffers.reserve > 0 && fits {
+            if self.buffers.favoured.is_none() {
+                self.buffers.favoured = Some(slot);
+                self.counters.buffer_reserve_used += 1;
+            }
+            if self.buffers.favoured == Some(slot) {
+                return Room::Yes;
+            }
         }
-        if self.buffers.favoured.is_none() {
-            self.buffers.favoured = Some(slot);
-            self.counters.buffer_reserve_used += 1;
+        if bytes <= free {
+            Room::NotForThisPeer
+        } else {
+            Room::None
         }
-        self.buffers.favoured == Some(slot)
     }
 
     /// Takes back a charge for bytes that could not be placed after all.
@@ -183,7 +201,7 @@ impl Endpoint {
             self.buffers.waiting.remove(slot);
             if self.buffers.favoured == Some(slot) {
                 self.buffers.favoured = None;
-                self.buffers.returned = Returned::Space;
+                self.buffers.to_look_at = self.buffers.waiting.len();
             }
         }
         if let Some(peer) = self.peers.slot_mut(rpc.peer) {
@@ -194,13 +212,19 @@ impl Endpoint {
         }
     }
 
-    /// Lets waiting messages go on that fit into what has come back.
+    /// Lets waiting messages go on that fit into what has come back: up to
+    /// [`LOOK_AT`] of them, the others when a packet is asked for again. One
+    /// whose peer has its share makes way for those behind it.
     pub(crate) fn wake_waiting_for_memory(&mut self, now: Time) {
-        if self.buffers.returned == Returned::Nothing {
-            return;
-        }
-        self.buffers.returned = Returned::Nothing;
-        while let Some((slot, _)) = self.buffers.waiting.peek() {
+        for _ in 0..LOOK_AT {
+            let Some(left) = self.buffers.to_look_at.checked_sub(1) else {
+                return;
+            };
+            self.buffers.to_look_at = left;
+            let Some((slot, _)) = self.buffers.waiting.peek() else {
+                self.buffers.to_look_at = 0;
+                return;
+            };
             let Some(rpc) = self.rpcs.slot(slot) else {
                 self.buffers.waiting.remove(slot);
                 continue;
@@ -208,18 +232,28 @@ impl Endpoint {
             let missing = rpc.incoming.length - rpc.incoming.received;
             let owner = rpc.peer;
             let wanted = missing.min(self.settings.unscheduled_bytes);
-            if !self.has_room(slot, owner, u64::from(wanted)) {
-                return;
+            match self.room(slot, owner, u64::from(wanted)) {
+                Room::Yes => self.wake(now, slot),
+                Room::None => self.buffers.to_look_at = 0,
+                Room::NotForThisPeer => {
+                    let last = (u32::MAX, self.buffers.turn);
+                    self.buffers.turn += 1;
+                    self.buffers.waiting.set(slot, last);
+                }
             }
-            self.buffers.waiting.remove(slot);
-            if let Some(rpc) = self.rpcs.slot_mut(slot) {
-                rpc.incoming.memory = Memory::Available;
-                rpc.silence.heard(now);
-                rpc.silence.priority = self.settings.second_priority();
-            }
-            self.start_granting(now, slot);
-            self.ask(now, slot);
-            self.arm(slot, now + self.settings.resend_ns);
         }
+    }
+
+    /// A message that waited has memory: asks for what was dropped.
+    fn wake(&mut self, now: Time, slot: u32) {
+        self.buffers.waiting.remove(slot);
+        if let Some(rpc) = self.rpcs.slot_mut(slot) {
+            rpc.incoming.memory = Memory::Available;
+            rpc.silence.heard(now);
+            rpc.silence.priority = self.settings.second_priority();
+        }
+        self.start_granting(now, slot);
+        self.ask(now, slot);
+        self.arm(slot, now + self.settings.resend_ns);
     }
 }

@@ -276,6 +276,7 @@ impl Endpoint {
         let mut unscheduled = self.settings.unscheduled_bytes;
         if (1..32).contains(&entry.response_limit_log2)
             && self.settings.mechanisms.has(Mechanisms::INCAST_LIMIT)
+            && self.capabilities.is_some()
         {
             let limit = 1 << entry.response_limit_log2;
             if limit < unscheduled && limit < length {

@@ -147,7 +147,7 @@ impl Endpoint {
             peer: from,
             local_port: packet.destination_port,
             remote_port: packet.source_port,
-            kind: if data.one_way {
+            kind: if data.one_way && self.capabilities.is_some() {
                 Kind::OneWay
             } else {
                 Kind::Call

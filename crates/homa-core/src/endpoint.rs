@@ -309,17 +309,22 @@ impl Endpoint {
         }
     }
 
-    /// The longest silent of the idle peers, among the first few by age.
+    /// The longest silent of the idle peers, among the first few by age. Those
+    /// that are not idle get their turn after all others, so that the idle ones
+    /// behind them are found the next time.
     fn idle_peer(&mut self, now: Time) -> Option<PeerHandle> {
         const LOOK_AT: usize = 64;
         self.tombstones
             .sweep(now, &mut self.peers, &mut self.index, LOOK_AT as u32);
-        let slot = self
-            .peer_age_links
-            .iter(&self.peer_age)
-            .take(LOOK_AT)
-            .find(|slot| self.peers.slot(*slot).is_some_and(Peer::is_idle))?;
-        self.peers.handle(slot).map(PeerHandle)
+        for _ in 0..LOOK_AT {
+            let slot = self.peer_age.front()?;
+            if self.peers.slot(slot).is_some_and(Peer::is_idle) {
+                return self.peers.handle(slot).map(PeerHandle);
+            }
+            self.peer_age_links.remove(&mut self.peer_age, slot);
+            self.peer_age_links.push_back(&mut self.peer_age, slot);
+        }
+        None
     }
 
     fn remove_peer(&mut self, now: Time, peer: PeerHandle) {

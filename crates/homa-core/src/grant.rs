@@ -151,6 +151,17 @@ impl Grants {
         self.links.iter(&self.oldest)
     }
 
+    /// Puts the `most` oldest behind all others.
+    pub(crate) fn postpone_oldest(&mut self, most: usize) {
+        for _ in 0..most {
+            let Some(slot) = self.oldest.front() else {
+                return;
+            };
+            self.links.remove(&mut self.oldest, slot);
+            self.links.push_back(&mut self.oldest, slot);
+        }
+    }
+
     /// The active messages, best first.
     pub(crate) fn ranked(&self) -> Ranked {
         let mut sorted = self.active;

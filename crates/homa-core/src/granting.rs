@@ -290,7 +290,11 @@ impl Endpoint {
             .chain(self.grants.oldest().take(FIFO_LOOK_AT))
             .find(|slot| self.rpcs.slot(*slot).is_some_and(responds));
         self.granting.fifo_choice = choice;
-        let Some(slot) = choice else { return };
+        let Some(slot) = choice else {
+            // Nobody among them responds: the others have their turn next.
+            self.grants.postpone_oldest(FIFO_LOOK_AT);
+            return;
+        };
         let Some(rpc) = self.rpcs.slot(slot) else {
             return;
         };
