@@ -17,7 +17,7 @@ enum Outside {
 
 use Outside::{AnyBut, Only};
 
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 14] = [
     Rule {
         package: "homa-wire",
         below: &[],
