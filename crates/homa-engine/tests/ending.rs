@@ -4,12 +4,19 @@
 
 mod support;
 
-use std::net::UdpSocket;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use homa_core::Identity;
-use homa_datapath::{MemNetwork, Udp, UdpOptions};
+use homa_datapath::{
+    Datapath, Kind, MemNetwork, NetworkError, Path, ReceiveBatch, SendBatch, SendOutcome, Udp,
+    UdpOptions,
+};
 use homa_engine::{AbortCode, CallError, CallOptions, Drained, Engine, ListenError, SubmitCause};
 use support::*;
 
@@ -229,6 +236,85 @@ fn new__wall_clock_steps_back_between_two_lives() {
     }
     server.close();
     assert_eq!(answering.join().unwrap(), 6);
+}
+
+/// A datapath whose packets vanish from some moment on, as those of a process
+/// that was killed.
+struct Mute {
+    inner: Udp,
+    silent: Arc<AtomicBool>,
+}
+
+impl Datapath for Mute {
+    fn kind(&self) -> Kind {
+        self.inner.kind()
+    }
+    fn local_addresses(&self) -> Vec<SocketAddr> {
+        self.inner.local_addresses()
+    }
+    fn max_packet(&self, path: &Path) -> usize {
+        self.inner.max_packet(path)
+    }
+    fn send(&self, batch: &mut SendBatch) -> SendOutcome {
+        if self.silent.load(Ordering::SeqCst) {
+            batch.clear();
+            return SendOutcome::default();
+        }
+        self.inner.send(batch)
+    }
+    fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+        self.inner.receive(batch)
+    }
+    fn errors(&self, report: &mut dyn FnMut(NetworkError<'_>)) {
+        self.inner.errors(report);
+    }
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.inner.descriptors()
+    }
+    fn next_release(&self) -> Option<Instant> {
+        self.inner.next_release()
+    }
+    fn counters(&self) -> homa_datapath::Counters {
+        self.inner.counters()
+    }
+}
+
+#[test]
+fn call__server_crashes_and_another_life_of_it_starts() {
+    let client = engine(udp());
+    let silent = Arc::new(AtomicBool::new(false));
+    let inner = Udp::bind(&UdpOptions::on("127.0.0.1:0".parse().unwrap())).unwrap();
+    let server = engine(Box::new(Mute {
+        inner,
+        silent: silent.clone(),
+    }));
+    let own = address(&server);
+    let listener = server.listen(0).unwrap();
+    // The client learns which life this is from the first CUTOFFS.
+    let options = CallOptions::until(patience());
+    for _ in 0..2 {
+        let call = client.call(own, "x", options).unwrap();
+        let request = listener.accept().wait().unwrap();
+        request.responder.unwrap().respond("y").unwrap();
+        call.wait().unwrap();
+    }
+    let in_service = client.call(own, "lost", options).unwrap();
+    let request = listener.accept().wait().unwrap();
+    silent.store(true, Ordering::SeqCst);
+    server.close();
+    drop((request, listener, server));
+    let server = Engine::new(config(), Box::new(Udp::bind(&UdpOptions::on(own)).unwrap())).unwrap();
+    let answering = echo(server.listen(0).unwrap());
+    let error = in_service.wait().unwrap_err();
+    assert_eq!(error, CallError::PeerRestarted);
+    assert!(error.may_have_executed());
+    assert!(call(&client, own, "again").unwrap() == b"again"[..]);
+    server.close();
+    assert_eq!(
+        answering.join().unwrap(),
+        1,
+        "the lost one was not repeated"
+    );
 }
 
 #[test]

@@ -77,6 +77,11 @@ impl Client {
     ///
     /// [`TryError::Full`] has the message when a limit on RPCs or bytes in
     /// flight is reached: wait for [`ready`](Self::ready), or shed load.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the call, as that of [`call`](Self::call).
+    /// The request has been sent by then.
     pub fn try_call(
         &self,
         peer: SocketAddr,
@@ -90,6 +95,10 @@ impl Client {
     /// # Errors
     ///
     /// As those of [`try_call`](Self::try_call).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future lets the message go on.
     pub fn try_send(
         &self,
         peer: SocketAddr,
