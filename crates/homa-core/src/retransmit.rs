@@ -8,7 +8,7 @@ use homa_wire::{AbortCode, Body, Packet, Resend};
 use crate::counters::DropReason;
 use crate::endpoint::{Endpoint, Named, Verdict};
 use crate::mechanism::Mechanisms;
-use crate::rpc::{Client, Ending, Failure, Notice, Phase, Ties};
+use crate::rpc::{Client, Ending, Failure, Notice, Phase, SaidOf, Ties};
 use crate::time::Time;
 use crate::tombstone::{Epitaph, Stone};
 
@@ -261,7 +261,13 @@ impl Endpoint {
         }
         match (rpc.is_client(), rpc.phase) {
             (true, _) if rpc.incoming.is_complete() => return Err(DropReason::WrongState),
-            (true, _) => self.end(slot, Ending::Failed(Failure::from_abort(code))),
+            (true, _) => {
+                let failure = match code {
+                    AbortCode::PortClosed => rpc.nobody_there(Failure::PortClosed, SaidOf::ThisRpc),
+                    _ => Failure::from_abort(code),
+                };
+                self.end(slot, Ending::Failed(failure));
+            }
             (false, Phase::InService) => self.client_gone(slot),
             (false, _) => {
                 self.bury(now, slot, Epitaph::Silent);

@@ -59,8 +59,11 @@ pub enum Phase {
 pub enum Failure {
     /// The peer was silent for too long.
     Timeout,
-    /// No server on that port.
+    /// No server on that port: the request was not executed.
     PortClosed,
+    /// No server on that port any more, as far as can be told; the request may
+    /// or may not have been executed.
+    ServerGone,
     /// The host cannot be reached.
     HostUnreachable,
     /// The host does not speak Homa this way.
@@ -170,6 +173,13 @@ pub(crate) struct Rpc {
     pub(crate) grant_priority: Option<u8>,
 }
 
+/// Whose packet an error is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SaidOf {
+    ThisRpc,
+    Another,
+}
+
 /// What the timers of one RPC know (`docs/protocol.md` §14, §16).
 pub(crate) struct Silence {
     /// When the RPC was last heard of, or last had no reason to be.
@@ -196,6 +206,22 @@ impl Rpc {
     /// No packet of its request was ever sent again.
     pub(crate) fn was_sent_once(&self) -> bool {
         self.outgoing.answered_at == Time::ZERO && self.silence.repeated_at == Time::ZERO
+    }
+
+    /// What it means for a client's RPC that nobody is there, or that there is
+    /// nobody with that port or protocol (`failure`), said about a packet of its
+    /// own or of another RPC.
+    ///
+    /// The whole request may have reached somebody who has gone since, unless
+    /// what is said is about the only packets that were ever sent of it.
+    pub(crate) fn nobody_there(&self, failure: Failure, said: SaidOf) -> Failure {
+        let of_first_packets =
+            said == SaidOf::ThisRpc && self.was_sent_once() && self.silence.probed_at == Time::ZERO;
+        if self.outgoing.fully_sent() && !of_first_packets {
+            Failure::ServerGone
+        } else {
+            failure
+        }
     }
 
     pub(crate) fn server_port(&self) -> u16 {

@@ -8,7 +8,7 @@ use homa_wire::SenderId;
 
 use crate::endpoint::Endpoint;
 use crate::peer::PeerHandle;
-use crate::rpc::{Ending, Failure, Phase};
+use crate::rpc::{Ending, Failure, Phase, SaidOf};
 use crate::time::Time;
 use crate::tombstone::Epitaph;
 
@@ -57,10 +57,12 @@ impl Endpoint {
                     && quoted.sender_id.is_none_or(|id| id == rpc.id.to_sender())
             })
         };
+        let quoted_slot = match quoted.sender_id {
+            Some(id) => self.lookup(peer.index(), homa_wire::RpcId(id.0), |_| true),
+            None => None,
+        };
         let ours = match quoted.sender_id {
-            Some(id) => self
-                .lookup(peer.index(), homa_wire::RpcId(id.0), |_| true)
-                .is_some_and(matches),
+            Some(_) => quoted_slot.is_some_and(matches),
             None => self.member_links.iter(&known.members).any(matches),
         };
         if !ours {
@@ -84,7 +86,18 @@ impl Endpoint {
             match (rpc.is_client(), rpc.phase) {
                 // What has not been sent was not refused.
                 (true, _) if rpc.id.0 == 0 || rpc.incoming.is_complete() => continue,
-                (true, _) => self.end(slot, Ending::Failed(failure)),
+                (true, _) if what == Unreachable::Host => {
+                    self.end(slot, Ending::Failed(failure));
+                }
+                (true, _) => {
+                    let said = if quoted_slot == Some(slot) {
+                        SaidOf::ThisRpc
+                    } else {
+                        SaidOf::Another
+                    };
+                    let failure = rpc.nobody_there(failure, said);
+                    self.end(slot, Ending::Failed(failure));
+                }
                 (false, Phase::InService) => self.client_gone(slot),
                 (false, _) => {
                     self.bury(now, slot, Epitaph::Silent);

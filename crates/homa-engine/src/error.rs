@@ -53,6 +53,9 @@ pub enum CallError {
     /// Nobody listens on the port.
     #[error("nobody listens on that port")]
     PortClosed,
+    /// Nobody listens on the port any more, as far as can be told.
+    #[error("nobody listens on that port any more")]
+    ServerGone,
     /// The network says that the host cannot be reached.
     #[error("the host cannot be reached")]
     HostUnreachable,
@@ -105,6 +108,7 @@ impl From<Failure> for CallError {
         match failure {
             Failure::Timeout => Self::Timeout,
             Failure::PortClosed => Self::PortClosed,
+            Failure::ServerGone => Self::ServerGone,
             Failure::HostUnreachable => Self::HostUnreachable,
             Failure::ProtocolUnsupported => Self::ProtocolUnsupported,
             Failure::Refused => Self::Refused,
@@ -262,6 +266,7 @@ mod tests {
         assert!(!CallError::PortClosed.may_have_executed());
         assert!(!CallError::Refused.may_have_executed());
         assert!(CallError::Timeout.may_have_executed());
+        assert!(CallError::from(Failure::ServerGone).may_have_executed());
         assert!(CallError::from(Failure::PeerRestarted).may_have_executed());
         assert!(CallError::from(Failure::Dropped).may_have_executed());
     }

@@ -41,6 +41,16 @@ pub enum Error {
         /// Who was called.
         peer: SocketAddr,
     },
+    /// Nobody accepts requests on that port any more, as far as can be told:
+    /// the server may have ended after it had the request.
+    #[error(
+        "{peer} is reachable, but no server has that port any more: the request may or may not \
+         have been executed"
+    )]
+    ServerGone {
+        /// Who was called.
+        peer: SocketAddr,
+    },
     /// There is no way to the host.
     #[error("there is no route to {peer}, or it is not there: check address, routes and firewall")]
     HostUnreachable {
@@ -255,6 +265,7 @@ impl Error {
             self,
             Self::Timeout { .. }
                 | Self::DeadlineExceeded { .. }
+                | Self::ServerGone { .. }
                 | Self::HostUnreachable { .. }
                 | Self::ProtocolUnsupported { .. }
                 | Self::DroppedWithoutAnswer { .. }

@@ -38,6 +38,7 @@ impl About {
             CallError::NoMemory => Error::NoMemory,
             CallError::Timeout => Error::Timeout { peer },
             CallError::PortClosed => Error::PortClosed { peer },
+            CallError::ServerGone => Error::ServerGone { peer },
             CallError::HostUnreachable => Error::HostUnreachable { peer },
             CallError::ProtocolUnsupported => Error::ProtocolUnsupported { peer },
             CallError::Refused => Error::Refused { peer },

@@ -62,6 +62,7 @@
 //! | [`Timeout`](Error::Timeout) | peer silent for 100 ms ([`Builder::timeout`]) | retry elsewhere |
 //! | [`DeadlineExceeded`](Error::DeadlineExceeded) | the caller's time is up | |
 //! | [`PortClosed`](Error::PortClosed) | host there, server not; known at once | start it, try another |
+//! | [`ServerGone`](Error::ServerGone) | the same, but it may have been executed before | |
 //! | [`HostUnreachable`](Error::HostUnreachable) | no route, nobody there | |
 //! | [`ProtocolUnsupported`](Error::ProtocolUnsupported) | raw IP to a host without Homa | use UDP |
 //! | [`Refused`](Error::Refused) | by the server: [`Request::refuse`], or it has too many | back off |
