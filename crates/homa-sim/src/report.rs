@@ -34,6 +34,7 @@ pub struct Report {
     /// One entry a seed.
     pub runs: Vec<RunNumbers>,
     /// Packets sent over a link, a second of CPU, all runs together.
+    #[serde(serialize_with = "number")]
     pub packet_hops_per_s: f64,
 }
 
@@ -107,6 +108,7 @@ pub struct RunNumbers {
     /// Packets sent over a link.
     pub packet_hops: u64,
     /// Seconds of CPU.
+    #[serde(serialize_with = "number")]
     pub cpu_s: f64,
     /// Virtual seconds.
     pub virtual_s: f64,

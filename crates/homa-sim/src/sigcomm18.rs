@@ -16,11 +16,13 @@
 
 use homa_core::{Config, ConfigError, Mechanisms, SECOND_NS};
 use homa_workload::{Workload, WorkloadError, sim2018};
+use rayon::prelude::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::homa::{Acquaintance, Homa, HomaSetup};
 use crate::ideal::Ideal;
 use crate::packet::HostId;
 use crate::published::{self, Curve};
+use crate::report::Report;
 use crate::slowdown::Slowdowns;
 use crate::time::SimTime;
 use crate::topology::{Buffer, Forwarding, Paths, Shape, Topology, TopologyError};
@@ -250,6 +252,40 @@ pub fn run(conditions: &Conditions) -> Result<Outcome, RunError> {
     let (payload, granted_at_once) = parameters(conditions.workload).unwrap_or((0.0, 1));
     let setup = setup(&workload, granted_at_once);
     run_with(conditions, &workload, payload, &setup)
+}
+
+/// Runs the simulation once for each seed, as many at a time as there are
+/// processors, and reports on all of them together. `done` is told of every
+/// seed that has finished.
+pub fn run_seeds(
+    conditions: &Conditions,
+    seeds: &[u64],
+    done: impl Fn(u64) + Sync,
+) -> Result<Report, RunError> {
+    let outcomes: Result<Vec<_>, RunError> = seeds
+        .par_iter()
+        .map(|&seed| {
+            let before_s = thread_cpu_s();
+            let outcome = run(&Conditions {
+                seed,
+                ..conditions.clone()
+            })?;
+            done(seed);
+            Ok((seed, outcome, thread_cpu_s() - before_s))
+        })
+        .collect();
+    Ok(Report::sigcomm18(conditions, outcomes?))
+}
+
+/// Seconds that this thread has run, which other processes do not lengthen;
+/// not a number where the kernel does not say.
+fn thread_cpu_s() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let ns = text
+        .split_whitespace()
+        .next()
+        .and_then(|ns| ns.parse::<f64>().ok());
+    ns.map_or(f64::NAN, |ns| ns / 1e9)
 }
 
 /// Runs the simulation with another set-up of Homa, or another share of
