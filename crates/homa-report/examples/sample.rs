@@ -213,7 +213,7 @@ fn steps() -> Bars {
     }
     Bars {
         of: "time of a step, median".into(),
-        until: "up to the 99th percentile".into(),
+        until: "99th percentile".into(),
         unit: Unit::Microseconds,
         rows: vec![HOMA.into(), TCP.into(), DCTCP.into()],
         groups,
@@ -264,7 +264,7 @@ fn table() -> Table {
     }
 }
 
-fn page() -> Page {
+pub(crate) fn page() -> Page {
     let priorities: [(&str, &[f64]); 8] = [
         ("P7 (highest)", &[0.04]),
         ("P6", &[0.11]),

@@ -60,7 +60,9 @@ impl Axis {
         let first = low.log10().floor() as i32;
         let last = high.log10().ceil() as i32;
         let every = (decades / MOST_DECADES).ceil().max(1.0) as i32;
-        let factors: &[f64] = if decades <= 2.2 {
+        let factors: &[f64] = if decades <= 0.8 {
+            &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0]
+        } else if decades <= 2.2 {
             &[1.0, 2.0, 5.0]
         } else {
             &[1.0]
@@ -239,8 +241,8 @@ mod tests {
     fn log__ticks_for_given_ranges() {
         for (values, unit, expected) in [
             (vec![1.05, 31.0], Unit::Plain, "1|2|5|10|20|50"),
-            (vec![1.0, 1.0], Unit::Plain, "1|2"),
-            (vec![3.0], Unit::Plain, "2|5"),
+            (vec![1.0, 1.0], Unit::Plain, "1|1.5|2"),
+            (vec![3.0], Unit::Plain, "2|3|5"),
             (vec![1.2, 4000.0], Unit::Plain, "1|10|100|1,000"),
             (
                 vec![0.01, 1.0],

@@ -89,7 +89,7 @@ impl Bars {
         let value = bar.value.text(self.unit);
         match bar.until.filter(|until| !until.is_nan()) {
             Some(until) if bar.value.known().is_some() => {
-                format!("{value}, {}", self.unit.text(until))
+                format!("{value} ({})", self.unit.text(until))
             }
             _ => value,
         }
@@ -153,7 +153,7 @@ impl Bars {
             title = format!("{title} ({})", area.axis.unit_name);
         }
         if !self.until.is_empty() {
-            title = format!("{title}; thin line: {}", self.until);
+            title = format!("{title}; thin line, in brackets: {}", self.until);
         }
         let ticks = area.axis.ticks.iter();
         let labels = ticks.map(|tick| (area.x(tick.at), tick.text.clone()));

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::axis::{Axis, Tick};
+use crate::axis::Axis;
 use crate::style::Style;
 use crate::svg::{Anchor, FONT, Path, Px, WIDTH, line, text};
 use crate::text::{fit, width, wrap};
@@ -11,7 +11,8 @@ use crate::text::{fit, width, wrap};
 pub(crate) const LINE: f64 = 18.0;
 /// Room for the labels of the y axis.
 const LEFT: f64 = 74.0;
-const RIGHT: f64 = 22.0;
+/// Half of the last label of the x axis.
+const RIGHT: f64 = 34.0;
 /// Height of the strip above an axis where infinite values are.
 const STRIP: f64 = 24.0;
 /// Free pixels between two labels.
@@ -86,30 +87,30 @@ impl Plot {
                 (text(self.left - 8.0, self.top + 13.0, Anchor::End, "∞"))
             }
             g class="axis-title" {
-                (text(2.0, self.top - 10.0, Anchor::Start, &fit(&title, FONT, WIDTH - 4.0)))
+                (text(2.0, self.top - 12.0, Anchor::Start, &fit(&title, FONT, WIDTH - 4.0)))
             }
         }
     }
 
-    /// Vertical lines with labels, and the title of the axis below them.
-    /// Returns the height that they take below the plot.
-    pub(crate) fn grid_x(&self, axis: &Axis, title: &str) -> (Markup, f64) {
+    /// Vertical lines.
+    pub(crate) fn grid_down(&self, axis: &Axis) -> Markup {
         let down = |class: &str, x: f64| line(class, (x, self.top), (x, self.bottom()));
         let minor = axis.minor.iter().filter_map(|at| self.x(axis, *at));
-        let ticks: Vec<(f64, &Tick)> = axis
-            .ticks
-            .iter()
-            .filter_map(|tick| Some((self.x(axis, tick.at)?, tick)))
-            .collect();
-        let labels = ticks.iter().map(|(x, tick)| (*x, tick.text.clone()));
-        let title = with_unit(title, axis);
-        let markup = html! {
+        let ticks = axis.ticks.iter().filter_map(|tick| self.x(axis, tick.at));
+        html! {
             @for x in minor { (down("minor", x)) }
-            @for (x, _) in &ticks { (down("grid", *x)) }
+            @for x in ticks { (down("grid", x)) }
+        }
+    }
+
+    /// Labels and title of the axis below the plot; they take 48 pixels.
+    pub(crate) fn below_x(&self, axis: &Axis, title: &str) -> Markup {
+        let ticks = axis.ticks.iter();
+        let labels = ticks.filter_map(|tick| Some((self.x(axis, tick.at)?, tick.text.clone())));
+        html! {
             (self.labels_x(labels.collect()))
-            g class="axis-title" { (self.title_x(&title)) }
-        };
-        (markup, 48.0)
+            g class="axis-title" { (self.title_x(&with_unit(title, axis))) }
+        }
     }
 
     /// The title of the x axis.

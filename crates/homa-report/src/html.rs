@@ -82,7 +82,7 @@ fn caveats(page: &Page) -> Markup {
     html! {
         @if !page.caveats.is_empty() {
             div class="caveats" {
-                h2 { "Before you believe it" }
+                h2 { "Caveats" }
                 ul { @for caveat in &page.caveats { li { (caveat) } } }
             }
         }

@@ -1,4 +1,7 @@
 //! Something over time: bytes in a queue, the use of a link.
+//!
+//! Each row has a panel of its own, all with the same axes: lines that jump
+//! would hide each other.
 
 use maud::{Markup, html};
 
@@ -8,10 +11,13 @@ use crate::number::Unit;
 use crate::style::Styles;
 use crate::svg::{Path, line, picture};
 
-/// Columns into which the time is divided to draw long rows; of each column
-/// the first, the lowest, the highest and the last value are drawn, so that no
-/// peak is lost.
-const COLUMNS: usize = 700;
+/// Pixels of a column of long rows; of each column the first, the lowest, the
+/// highest and the last value are drawn, so that no peak is lost.
+const COLUMN: f64 = 1.0;
+const PANEL_HEIGHT: f64 = 110.0;
+const TITLE_HEIGHT: f64 = 40.0;
+/// Labels and title of the time axis.
+const BELOW: f64 = 52.0;
 
 /// The values of one row.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +45,7 @@ pub struct OverTime {
     pub of: String,
     /// Unit of the values.
     pub unit: Unit,
-    /// One line each.
+    /// One panel each.
     pub rows: Vec<TimeRow>,
     /// Drawn too, if any.
     pub limit: Option<Limit>,
@@ -47,58 +53,66 @@ pub struct OverTime {
 
 impl OverTime {
     pub(crate) fn draw(&self, number: usize, styles: &Styles<'_>) -> Markup {
-        let entries: Vec<(Key, &str)> = self
-            .rows
+        let limit = self.limit.as_ref();
+        let entries: Vec<(Key, &str)> = limit
             .iter()
-            .map(|row| (Key::Line(styles.of(&row.name)), &*row.name))
-            .chain(self.limit.iter().map(|limit| (Key::Limit, &*limit.name)))
+            .map(|limit| (Key::Limit, &*limit.name))
             .collect();
-        let (legend, top) = frame::legend(number, &entries);
+        let (legend, mut top) = frame::legend(number, &entries);
         let points = || {
             let points = self.rows.iter().flat_map(|row| &row.points).copied();
             points.filter(|(at, value)| at.is_finite() && !value.is_nan())
         };
-        let limit = self.limit.as_ref().map(|limit| limit.value);
+        let values = points().map(|(_, value)| value);
         let x = Axis::linear_between(points().map(|(at, _)| at), Unit::Microseconds);
-        let values = points().map(|(_, value)| value).chain(limit);
-        let y = Axis::linear(values, self.unit);
+        let y = Axis::linear(values.chain(limit.map(|limit| limit.value)), self.unit);
         let any_infinite = points().any(|(_, value)| value == f64::INFINITY);
-        let plot = Plot::new(top + 34.0, 240.0, any_infinite);
-        let (grid_x, below) = plot.grid_x(&x, "time");
-        let (notes, notes_height) = frame::notes(plot.bottom() + below + 8.0, &self.notes());
+        let mut panels = Vec::new();
+        let mut bottom = None;
+        for row in &self.rows {
+            let plot = Plot::new(top + TITLE_HEIGHT, PANEL_HEIGHT, any_infinite);
+            panels.push(self.panel(row, &plot, &x, &y, styles));
+            top = plot.bottom();
+            bottom = Some(plot);
+        }
+        let below = if let Some(plot) = bottom {
+            plot.below_x(&x, "time")
+        } else {
+            let plot = Plot::new(top + TITLE_HEIGHT, PANEL_HEIGHT, false);
+            top = plot.bottom();
+            html! { (plot.empty("not enough samples (n=0)")) (plot.border()) }
+        };
         let content = html! {
             (legend)
-            (plot.grid_y(&y, &self.of))
-            (grid_x)
-            @if let Some(at) = limit.and_then(|value| plot.y(&y, value)) {
-                (line("limit", (plot.left, at), (plot.right(), at)))
-            }
-            @for row in &self.rows {
-                @let style = styles.of(&row.name);
-                g class=(style.class()) data-row=(row.name) {
-                    path class="line thin" stroke-dasharray=[style.dashes()]
-                        d=(path(row, &plot, &x, &y).data()) {}
-                }
-            }
-            @if points().next().is_none() { (plot.empty("not enough samples (n=0)")) }
-            (plot.border())
-            (notes)
+            @for panel in &panels { (panel) }
+            (below)
         };
         picture(
             number,
             &format!("Over time: {}", self.of),
             &self.description(),
-            plot.bottom() + below + 8.0 + notes_height,
+            top + BELOW,
             &content,
         )
     }
 
-    fn notes(&self) -> Vec<String> {
-        let empty = |row: &&TimeRow| !row.points.iter().any(|(_, value)| !value.is_nan());
-        let missing = self.rows.iter().filter(empty);
-        missing
-            .map(|row| format!("{}: not enough samples (n=0)", row.name))
-            .collect()
+    fn panel(&self, row: &TimeRow, plot: &Plot, x: &Axis, y: &Axis, styles: &Styles<'_>) -> Markup {
+        let limit = self.limit.as_ref();
+        let limit = limit.and_then(|limit| plot.y(y, limit.value));
+        let line_and_area = path(row, plot, x, y);
+        html! {
+            (plot.grid_y(y, &format!("{}: {}", row.name, self.of)))
+            (plot.grid_down(x))
+            @if let Some(at) = limit {
+                (line("limit", (plot.left, at), (plot.right(), at)))
+            }
+            g class=(styles.of(&row.name).class()) data-row=(row.name) {
+                path class="area" d=(line_and_area.area.data()) {}
+                path class="line thin" d=(line_and_area.line.data()) {}
+            }
+            @if row.is_missing() { (plot.empty("not enough samples (n=0)")) }
+            (plot.border())
+        }
     }
 
     fn description(&self) -> String {
@@ -115,48 +129,66 @@ impl OverTime {
     }
 }
 
-/// Steps, thinned to what can be seen.
-fn path(row: &TimeRow, plot: &Plot, x: &Axis, y: &Axis) -> Path {
-    let mut path = Path::default();
-    let mut column: Vec<(f64, f64)> = Vec::new();
-    let number_of = |at: f64| x.place(at).map(|place| (place * COLUMNS as f64) as usize);
-    let mut current = None;
-    for (at, value) in row.points.iter().copied() {
-        let number = number_of(at).filter(|_| at.is_finite());
-        let place = number.and_then(|_| Some((plot.x(x, at)?, plot.y(y, value)?)));
-        let Some(place) = place else {
-            draw(&mut path, &mut column);
-            path.gap();
-            continue;
-        };
-        if number != current {
-            draw(&mut path, &mut column);
-            current = number;
-        }
-        column.push(place);
+impl TimeRow {
+    fn is_missing(&self) -> bool {
+        let mut points = self.points.iter();
+        !points.any(|(at, value)| at.is_finite() && !value.is_nan())
     }
-    draw(&mut path, &mut column);
-    path
 }
 
-/// The points of a column: all of them if they are few.
-fn draw(path: &mut Path, column: &mut Vec<(f64, f64)>) {
-    let by_y = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
-    if column.len() > 4
-        && let (Some(first), Some(last)) = (column.first(), column.last())
-        && let (Some(low), Some(high)) = (column.iter().min_by(by_y), column.iter().max_by(by_y))
-    {
-        let mut kept = [*first, *low, *high, *last];
-        kept.sort_by(|a, b| a.0.total_cmp(&b.0));
-        for (x, y) in kept {
-            path.step_to(x, y);
+/// A line, and the area between it and the axis.
+struct LineAndArea {
+    line: Path,
+    area: Path,
+}
+
+/// Steps, thinned to what can be seen.
+fn path(row: &TimeRow, plot: &Plot, x: &Axis, y: &Axis) -> LineAndArea {
+    let mut line = Path::default();
+    let mut area = Path::default();
+    let zero = plot.y(y, 0.0).unwrap_or(plot.bottom());
+    let place = |(at, value): &(f64, f64)| {
+        let x = plot.x(x, *at).filter(|_| at.is_finite())?;
+        Some((x, plot.y(y, *value)?))
+    };
+    // Between gaps, and of these parts column by column.
+    let places: Vec<Option<(f64, f64)>> = row.points.iter().map(place).collect();
+    for part in places.split(Option::is_none) {
+        let part: Vec<(f64, f64)> = part.iter().flatten().copied().collect();
+        let (Some(first), Some(last)) = (part.first(), part.last()) else {
+            continue;
+        };
+        area.to(first.0, zero);
+        let column = |place: &(f64, f64)| ((place.0 - plot.left) / COLUMN) as u32;
+        for chunk in part.chunk_by(|a, b| column(a) == column(b)) {
+            for (x, y) in thinned(chunk) {
+                line.step_to(x, y);
+                area.step_to(x, y);
+            }
         }
-    } else {
-        for (x, y) in column.iter() {
-            path.step_to(*x, *y);
-        }
+        area.to(last.0, zero);
+        line.gap();
+        area.gap();
     }
-    column.clear();
+    LineAndArea { line, area }
+}
+
+/// The first, lowest, highest and last of a column; all of them if they are
+/// few.
+fn thinned(column: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let by_y = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
+    let places = [
+        column.first(),
+        column.iter().min_by(by_y),
+        column.iter().max_by(by_y),
+        column.last(),
+    ];
+    if column.len() <= places.len() {
+        return column.to_vec();
+    }
+    let mut kept: Vec<(f64, f64)> = places.into_iter().flatten().copied().collect();
+    kept.sort_by(|a, b| a.0.total_cmp(&b.0));
+    kept
 }
 
 #[cfg(test)]
@@ -179,9 +211,13 @@ mod tests {
         let x = Axis::linear_between([0.0, 100_000.0], Unit::Microseconds);
         let y = Axis::linear([1000.0], Unit::Bytes);
         let plot = Plot::new(0.0, 200.0, false);
-        let path = path(&row, &plot, &x, &y);
-        assert!(path.data().len() < 100_000, "{}", path.data().len());
+        let drawn = path(&row, &plot, &x, &y);
+        assert!(
+            drawn.line.data().len() < 100_000,
+            "{}",
+            drawn.line.data().len()
+        );
         let peak = format!(" {}L", crate::svg::Px(plot.y(&y, 900.0).unwrap()));
-        assert!(path.data().contains(&peak));
+        assert!(drawn.line.data().contains(&peak));
     }
 }

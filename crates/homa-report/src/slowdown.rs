@@ -87,7 +87,7 @@ const PANELS: [Panel; 2] = [
 ];
 
 const PANEL_HEIGHT: f64 = 220.0;
-const TITLE_HEIGHT: f64 = 34.0;
+const TITLE_HEIGHT: f64 = 40.0;
 
 /// One step of a line.
 struct Step {
@@ -282,7 +282,7 @@ impl Slowdown {
             .iter()
             .flat_map(|row| row.p50.iter().chain(&row.p99));
         if all.any(|m| m.known() == Some(f64::INFINITY)) {
-            notes.push("∞: so many of these messages did not finish.".to_owned());
+            notes.push("∞: the percentile falls among messages that did not finish.".to_owned());
         }
         notes
     }

@@ -101,7 +101,7 @@ impl Style {
             5 => "M2 0v8M6 0v8",
             _ => "M0 0L8 8M0 8L8 0",
         };
-        let strength = if lines.is_empty() { "0.9" } else { "0.3" };
+        let strength = if lines.is_empty() { "1" } else { "0.3" };
         html! {
             pattern id=(id) class=(self.class()) width="8" height="8" patternUnits="userSpaceOnUse" {
                 rect class="ground" width="8" height="8" fill-opacity=(strength) {}

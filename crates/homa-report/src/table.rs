@@ -71,8 +71,7 @@ impl Measure {
             return None;
         }
         let ratio = value / reference;
-        // Closer than the three digits that are shown.
-        if (0.995..=1.005).contains(&ratio) {
+        if is_same(ratio) {
             return Some("the same".to_owned());
         }
         Some(if ratio < 1.0 {
@@ -90,12 +89,18 @@ impl Measure {
             return "ratio";
         };
         let better = match self.better {
+            _ if is_same(value / reference) => false,
             Better::Lower => value < reference,
             Better::Higher => value > reference,
-            Better::Neither => return "ratio",
+            Better::Neither => false,
         };
         if better { "ratio better" } else { "ratio" }
     }
+}
+
+/// Closer than the three digits that are shown.
+fn is_same(ratio: f64) -> bool {
+    (0.995..=1.005).contains(&ratio)
 }
 
 /// The table.
@@ -118,7 +123,7 @@ impl Table {
         let reference = self.reference();
         html! {
             div class="scroll" {
-                table {
+                table class="measures" {
                     thead {
                         tr {
                             th { "measure" }
@@ -238,5 +243,6 @@ mod tests {
         assert_eq!(lower.verdict(0, 1), "ratio better");
         let higher = Measure::higher("rate", Unit::GbitPerS, lower.values);
         assert_eq!(higher.verdict(0, 1), "ratio");
+        assert_eq!(measure(2.0, 2.001).verdict(0, 1), "ratio");
     }
 }

@@ -117,14 +117,17 @@ impl Tail {
             points.filter(|point| is_drawable(*point))
         };
         let x = Axis::log(points().map(|point| point.value), self.unit);
-        let y = Axis::log(points().map(|point| point.above).chain([1.0]), Unit::Share);
-        let plot = Plot::new(top + 34.0, 320.0, false);
-        let (grid_x, below) = plot.grid_x(&x, &self.of);
+        // Below the last share, so that the lines do not end on the edge.
+        let shares = points().map(|point| point.above * 0.7);
+        let y = Axis::log(shares.chain([1.0]), Unit::Share);
+        let plot = Plot::new(top + 36.0, 320.0, false);
+        let below = 48.0;
         let (notes, notes_height) = frame::notes(plot.bottom() + below + 8.0, &self.notes());
         let content = html! {
             (legend)
             (plot.grid_y(&y, &format!("share of {} above", self.share_of)))
-            (grid_x)
+            (plot.grid_down(&x))
+            (plot.below_x(&x, &self.of))
             @for row in self.rows.iter().filter(|row| !row.is_missing()) {
                 @let style = styles.of(&row.name);
                 g class=(style.class()) data-row=(row.name) {
