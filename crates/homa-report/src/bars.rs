@@ -60,16 +60,23 @@ const BETWEEN_BARS: f64 = 3.0;
 const BETWEEN_GROUPS: f64 = 12.0;
 /// Widest names of groups.
 const MOST_NAME: f64 = 240.0;
+/// Room for what is infinite.
+const STRIP: f64 = 44.0;
 
 /// Where bars are drawn.
 struct Area<'a> {
     left: f64,
     right: f64,
+    /// Where infinite values end, beyond all others.
+    infinite: f64,
     axis: &'a Axis,
 }
 
 impl Area<'_> {
     fn x(&self, value: f64) -> f64 {
+        if value == f64::INFINITY {
+            return self.infinite;
+        }
         let place = self.axis.place(value).unwrap_or(0.0);
         self.left + place * (self.right - self.left)
     }
@@ -116,11 +123,18 @@ impl Bars {
         };
         let labels = bars().map(|bar| width(&self.label(bar), FONT));
         let label_width = labels.fold(0.0, f64::max);
-        let ends = bars().flat_map(|bar| [bar.value.known(), bar.until]);
-        let axis = Axis::linear(ends.flatten(), self.unit);
+        let ends = || {
+            bars()
+                .flat_map(|bar| [bar.value.known(), bar.until])
+                .flatten()
+        };
+        let axis = Axis::linear(ends(), self.unit);
+        let infinite = WIDTH - label_width - 16.0;
+        let any_infinite = ends().any(|end| end == f64::INFINITY);
         let area = Area {
             left: name_width + 14.0,
-            right: WIDTH - label_width - 16.0,
+            right: infinite - if any_infinite { STRIP } else { 0.0 },
+            infinite,
             axis: &axis,
         };
         let content = html! {
@@ -131,7 +145,7 @@ impl Bars {
                 @let y = top + BETWEEN_GROUPS / 2.0 + 3.0 + index as f64 * per_group;
                 (self.group(group, y, &area, number, &row_styles))
             }
-            (line("border", (area.left, top), (area.left, bottom)))
+            (line("border", (area.x(0.0), top), (area.x(0.0), bottom)))
             @if self.groups.is_empty() || self.rows.is_empty() {
                 g class="missing" {
                     (text(area.left + 12.0, top + 26.0, Anchor::Start, "not enough samples (n=0)"))
@@ -156,12 +170,20 @@ impl Bars {
             title = format!("{title}; thin line, in brackets: {}", self.until);
         }
         let ticks = area.axis.ticks.iter();
-        let labels = ticks.map(|tick| (area.x(tick.at), tick.text.clone()));
+        let mut labels: Vec<(f64, String)> = ticks
+            .map(|tick| (area.x(tick.at), tick.text.clone()))
+            .collect();
+        if area.infinite > area.right {
+            labels.push((area.infinite, "∞".to_owned()));
+        }
         html! {
             @for tick in &area.axis.ticks {
                 (line("grid", (area.x(tick.at), top), (area.x(tick.at), bottom)))
             }
-            @for (x, label) in frame::with_room(labels.collect()) {
+            @if area.infinite > area.right {
+                (line("limit", (area.infinite, top), (area.infinite, bottom)))
+            }
+            @for (x, label) in frame::with_room(labels) {
                 (text(x, bottom + 18.0, Anchor::Middle, &label))
             }
             g class="axis-title" {

@@ -108,6 +108,10 @@ fn section(section: &Section, number: usize, styles: &Styles<'_>) -> Markup {
 }
 
 fn how(page: &Page) -> Markup {
+    let texts = [&page.slowdown_divisor, &page.command, &page.version];
+    if page.setup.is_empty() && page.seeds.is_empty() && texts.iter().all(|text| text.is_empty()) {
+        return html! {};
+    }
     let seeds: Vec<String> = page.seeds.iter().map(ToString::to_string).collect();
     let facts = [
         ("Measured with", page.version.clone()),

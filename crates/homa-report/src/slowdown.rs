@@ -88,6 +88,8 @@ const PANELS: [Panel; 2] = [
 
 const PANEL_HEIGHT: f64 = 220.0;
 const TITLE_HEIGHT: f64 = 40.0;
+/// Pixels.
+const NARROW: f64 = 18.0;
 
 /// One step of a line.
 struct Step {
@@ -408,10 +410,12 @@ fn draw_steps(
     }
 }
 
-/// Places of markers: in each step at this share of its width.
+/// Places of markers: in each step at this share of its width, unless the step
+/// is so narrow that they would hide it.
 fn markers(steps: &[Step], plot: &Plot, axis: &Axis, place: f64) -> Vec<(f64, f64)> {
     steps
         .iter()
+        .filter(|step| plot.width * (step.to - step.from) >= NARROW)
         .filter_map(|step| {
             let y = plot.y(axis, step.value?)?;
             Some((plot.across(step.from + place * (step.to - step.from)), y))

@@ -118,8 +118,11 @@ impl Tail {
         };
         let x = Axis::log(points().map(|point| point.value), self.unit);
         // Below the last share, so that the lines do not end on the edge.
-        let shares = points().map(|point| point.above * 0.7);
-        let y = Axis::log(shares.chain([1.0]), Unit::Share);
+        let lowest = points()
+            .map(|point| point.above)
+            .filter(|above| *above > 0.0);
+        let lowest = lowest.reduce(f64::min).unwrap_or(0.01);
+        let y = Axis::log([lowest * 0.7, 1.0], Unit::Share);
         let plot = Plot::new(top + 36.0, 320.0, false);
         let below = 48.0;
         let (notes, notes_height) = frame::notes(plot.bottom() + below + 8.0, &self.notes());
@@ -167,6 +170,11 @@ impl Tail {
                 )
             })
             .collect();
+        let mut drawn = self.rows.iter().filter(|row| !row.is_missing());
+        let is_zero = |point: &TailPoint| is_drawable(*point) && point.value <= 0.0;
+        if drawn.any(|row| row.points.iter().any(is_zero)) {
+            notes.push("What is 0 is at the left edge.".to_owned());
+        }
         for row in self.rows.iter().filter(|row| !row.is_missing()) {
             if let Some(last) = row.points.last().filter(|last| last.above > 0.0) {
                 notes.push(format!(

@@ -301,6 +301,29 @@ fn bars__zero_is_a_bar_and_missing_is_none() {
 }
 
 #[test]
+fn bars__infinite_is_beyond_all_others() {
+    let bars = Bars {
+        of: "time".into(),
+        until: String::new(),
+        unit: Unit::Microseconds,
+        rows: vec!["Homa".into(), "TCP".into()],
+        groups: vec![BarGroup {
+            name: "step".into(),
+            bars: vec![Bar::of(30.0, 9), Bar::of(f64::INFINITY, 9)],
+        }],
+    };
+    read(&page_with(Picture::Bars(bars)).html(), |page| {
+        let width = |name| {
+            let row = rows(page.root_element(), name)[0];
+            let bar = all(row, "rect").next().unwrap();
+            bar.attribute("width").unwrap().parse::<f64>().unwrap()
+        };
+        assert!(width("TCP") >= width("Homa") + 40.0);
+        assert_eq!(text(rows(page.root_element(), "TCP")[0]), "∞");
+    });
+}
+
+#[test]
 fn over_time__one_point_and_none() {
     let row = |name: &str, points| TimeRow {
         name: name.into(),
@@ -469,5 +492,6 @@ fn html__an_empty_page() {
     read(&html, |page| {
         let title = all(page.root_element(), "h1").next().unwrap();
         assert_eq!(text(title), "Homa report");
+        assert_eq!(all(page.root_element(), "h2").count(), 0);
     });
 }
