@@ -112,7 +112,7 @@ fn slowdown() -> Slowdown {
         rows: vec![homa, tcp, dctcp],
         published: vec![PublishedCurve {
             name: "Homa, published".into(),
-            source: "Montazeri and others, SIGCOMM 2018, plot data".into(),
+            source: "the paper it comes from; these are made up".into(),
             classes: published,
         }],
     }

@@ -181,7 +181,7 @@ impl Bars {
                 (line("grid", (area.x(tick.at), top), (area.x(tick.at), bottom)))
             }
             @if area.infinite > area.right {
-                (line("limit", (area.infinite, top), (area.infinite, bottom)))
+                (line("grid", (area.infinite, top), (area.infinite, bottom)))
             }
             @for (x, label) in frame::with_room(labels) {
                 (text(x, bottom + 18.0, Anchor::Middle, &label))

@@ -150,7 +150,7 @@ fn picture__has_every_row_and_its_legend() {
                 assert!(labels.any(|label| label.text.starts_with(name)), "{name}");
             }
         }
-        let published = "Homa, published (Montazeri and others, SIGCOMM 2018, plot data)";
+        let published = "Homa, published (the paper it comes from; these are made up)";
         assert!(text(page.root_element()).contains(published));
     });
 }
