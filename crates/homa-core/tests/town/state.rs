@@ -15,6 +15,9 @@ use super::step::{Arrival, Id, Step};
 const MOST_OUTPUTS: usize = 1_000_000;
 /// Requests of the endpoint to the hostile peers that may be open.
 const MOST_REQUESTS: usize = 4;
+/// Time after which nothing that the hostile peers did holds the honest one up:
+/// some time-outs one after the other.
+const HONEST_NS: u64 = 500_000_000;
 /// Time after which everything must be over: 100 time-outs, and the patience.
 const END_NS: u64 = 60_000_000_000;
 
@@ -424,7 +427,7 @@ impl Town {
             self.endpoint.taken(self.now, rpc);
         }
         let from = self.now;
-        self.wait(from + 300_000_000);
+        self.wait(from + HONEST_NS);
         self.exchange();
         assert!(self.open.is_empty(), "calls left: {:?}", self.open);
         for rpc in self.rpcs.clone() {
