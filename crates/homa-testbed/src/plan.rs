@@ -1,6 +1,6 @@
 //! Addresses, and what `ip` is told so that hosts have them.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::host::DEVICE;
 use crate::options::{Network, Options};
@@ -99,14 +99,25 @@ pub(crate) fn host(options: &Options, index: usize) -> Vec<String> {
     // answer, and no answer gets lost.
     for other in (0..options.hosts).filter(|other| *other != index) {
         let (v4, v6) = addresses(&options.network, other);
-        let address = hardware_address(other);
-        for ip in [v4.to_string(), v6.to_string()] {
-            lines.push(format!(
-                "neigh replace {ip} lladdr {address} dev {DEVICE} nud permanent"
-            ));
-        }
+        lines.push(neighbour(v4.into(), other));
+        lines.push(neighbour(v6.into(), other));
     }
     lines
+}
+
+/// The command by which a host knows who has an address.
+pub(crate) fn neighbour(ip: IpAddr, index: usize) -> String {
+    let address = hardware_address(index);
+    format!("neigh replace {ip} lladdr {address} dev {DEVICE} nud permanent")
+}
+
+/// The command by which a host has one more address, in the network of the
+/// first.
+pub(crate) fn more(ip: IpAddr) -> String {
+    match ip {
+        IpAddr::V4(ip) => format!("addr add {ip}/24 dev {DEVICE}"),
+        IpAddr::V6(ip) => format!("addr add {ip}/64 dev {DEVICE} nodad"),
+    }
 }
 
 /// What `bridge` is told: who is at which port, so that nothing is flooded.

@@ -19,6 +19,8 @@ const LINK_TIME: Duration = Duration::from_secs(10);
 /// How often that is tried.
 const LINK_RETRY: Duration = Duration::from_millis(10);
 
+const NO_SUCH_HOST: Error = Error::Options("there is no such host");
+
 /// Several hosts and their network, on this machine.
 ///
 /// All of it ends with this value, and with the process in whichever way that
@@ -154,7 +156,7 @@ impl Testbed {
     /// If there is no such host, or the kernel refuses.
     pub fn set_link(&self, host: usize, link: Link) -> Result<(), Error> {
         let Some(there) = self.hosts.get(host) else {
-            return Err(Error::Options("there is no such host"));
+            return Err(NO_SUCH_HOST);
         };
         let state = match link {
             Link::Up => "up",
@@ -167,6 +169,29 @@ impl Testbed {
             Link::Up => wait_for_device(there),
             Link::Down => Ok(()),
         }
+    }
+
+    /// Gives a host (from 0) one more address, and tells the others. In a
+    /// [`Network::Routed`] the router does not know it.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such host, or the kernel refuses.
+    pub fn add_address(&self, host: usize, ip: IpAddr) -> Result<(), Error> {
+        let others = self
+            .hosts
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| *index != host);
+        let Some(there) = self.hosts.get(host) else {
+            return Err(NO_SUCH_HOST);
+        };
+        there.namespace.batch("ip", &[plan::more(ip)])?;
+        for (_, other) in others {
+            let lines = [plan::neighbour(ip, host)];
+            other.namespace.batch("ip", &lines)?;
+        }
+        Ok(())
     }
 
     /// What the switch's ports did since the testbed was made, or since

@@ -1,6 +1,10 @@
 //! What the tests share.
 
-use homa_testbed::{Options, Testbed};
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+pub(crate) mod calls;
+
+use homa_testbed::{Host, Options, Testbed};
 
 /// A testbed, or `None` after saying why it cannot be had here.
 pub(crate) fn testbed(test: &str, options: &Options) -> Option<Testbed> {
@@ -9,4 +13,9 @@ pub(crate) fn testbed(test: &str, options: &Options) -> Option<Testbed> {
         return None;
     }
     Some(Testbed::new(options).unwrap())
+}
+
+/// Its first two hosts: one that calls and one that serves.
+pub(crate) fn pair(testbed: &Testbed) -> [&Host; 2] {
+    [&testbed.hosts()[0], &testbed.hosts()[1]]
 }
