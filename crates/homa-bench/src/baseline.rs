@@ -6,7 +6,7 @@
 //! on the idle path, just before the run. They differ much; a report shows
 //! both and prints their constants.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// `base + 8 L / link`: a fixed cost, and the request's bytes once at link rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -32,7 +32,7 @@ impl Ideal {
 }
 
 /// Measured round trips of one size, one RPC at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnloadedPoint {
     /// Length of the request in bytes.
     pub size_bytes: u32,

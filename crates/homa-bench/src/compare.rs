@@ -8,7 +8,9 @@
 //! before anything is digested.
 
 mod table;
+mod words;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -47,14 +49,54 @@ pub struct Plan {
     pub command: Vec<String>,
 }
 
-/// What a comparison found: for each part a report of each transport, in their
-/// order. After an interruption or a failure the reports say so.
+/// Raised when a field changes its meaning or goes; new fields do not raise it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What a comparison found.
 #[derive(Debug, Serialize)]
 pub struct Comparison {
-    /// Part by part.
-    pub reports: Vec<Report>,
-    /// How many rounds are in them, the last one perhaps not whole.
+    /// Always `homa-bench-comparison`.
+    pub schema: &'static str,
+    /// See [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// How many rounds are in the reports, the last one perhaps not whole.
     pub rounds: u32,
+    /// How many there should be.
+    pub rounds_planned: u32,
+    /// `complete`, `interrupted` or `failed`.
+    pub end: &'static str,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// For each part a report of each transport, in their order. After an
+    /// interruption or a failure some have less than others, and their `end`
+    /// says so.
+    pub reports: Vec<Report>,
+}
+
+/// How much the two ends and everybody else had to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Use {
+    /// Share of the time, if the server is ours and told.
+    server: Option<f64>,
+    /// Processors that others used, as far as it is known.
+    others: f64,
+}
+
+impl Use {
+    fn of(report: &Report) -> Self {
+        let counter = |name: &str| report.counters.get(name).map(|&value| value as f64);
+        let time = counter("bench.time_us").unwrap_or(0.0).max(1.0);
+        let others = match (counter("host.cpu_us"), counter("server.cpu_us")) {
+            (Some(all), Some(server)) => {
+                all - server - counter("bench.client_cpu_us").unwrap_or(0.0)
+            }
+            _ => 0.0,
+        };
+        Self {
+            server: counter("server.busy_us").map(|busy| busy / time),
+            others: others.max(0.0) / time,
+        }
+    }
 }
 
 impl Comparison {
@@ -72,6 +114,11 @@ struct Share {
 }
 
 /// Runs all rounds. `progress` gets the intervals of all turns.
+///
+/// # Errors
+///
+/// Only before anything was measured; a later failure is in
+/// [`Comparison::error`].
 pub fn compare(
     transports: &mut [Connect<'_>],
     plan: &Plan,
@@ -80,52 +127,89 @@ pub fn compare(
 ) -> Result<Comparison, BenchError> {
     let count = transports.len();
     let mut shares: Vec<Option<Share>> = (0..count * plan.parts.len()).map(|_| None).collect();
-    let mut done = 0;
+    let mut rounds = 0;
+    let mut end = End::Complete;
     'rounds: for round in 0..plan.rounds {
-        done = round + 1;
         for (part_index, part) in plan.parts.iter().enumerate() {
             let setup = of_round(&part.setup, round, plan.rounds);
-            for turn in 0..count {
-                let index = if round % 2 == 0 {
-                    turn
-                } else {
-                    count - 1 - turn
+            for index in order(round, count) {
+                if stop.requested() {
+                    end = End::Interrupted;
+                    break 'rounds;
+                }
+                rounds = round + 1;
+                let name = format!("{} {rounds}/{}", part.title, plan.rounds);
+                let turn = take_turn(&mut transports[index], &setup, &name, stop, progress);
+                let turn = match turn {
+                    Ok(turn) => turn,
+                    Err(error) if shares.iter().all(Option::is_none) => return Err(error),
+                    Err(error) => {
+                        end = End::Failed(error);
+                        break 'rounds;
+                    }
                 };
-                let mut transport = transports[index]()?;
-                progress.turn(&format!(
-                    "{} {} {}/{}",
-                    transport.protocol(),
-                    part.title,
-                    round + 1,
-                    plan.rounds
-                ));
-                let outcome = run::run(transport.as_mut(), &setup, stop, progress)?;
-                let goes_on = matches!(outcome.end, End::Complete);
+                let complete = matches!(turn.outcome.end, End::Complete);
+                let interrupted = matches!(turn.outcome.end, End::Interrupted);
                 let share = &mut shares[part_index * count + index];
                 match share {
                     Some(share) => {
-                        put_together(&mut share.outcome, outcome);
-                        share.transport = transport;
+                        put_together(&mut share.outcome, turn.outcome);
+                        share.transport = turn.transport;
                     }
-                    none => *none = Some(Share { outcome, transport }),
+                    none => *none = Some(turn),
                 }
-                if !goes_on {
+                if interrupted {
+                    end = End::Interrupted;
+                }
+                if !complete {
                     break 'rounds;
                 }
             }
         }
     }
-    let mut reports = Vec::new();
-    for (index, share) in shares.into_iter().enumerate() {
-        let (part, Some(share)) = (&plan.parts[index / count], share) else {
-            continue;
-        };
-        reports.push(report(part, share, plan));
-    }
+    let reports: Vec<Report> = shares
+        .into_iter()
+        .enumerate()
+        .filter_map(|(index, share)| Some(report(&plan.parts[index / count], share?, plan)))
+        .collect();
+    let failed = reports.iter().find_map(|report| report.error.clone());
+    let (end, error) = match end {
+        End::Failed(error) => ("failed", Some(error.to_string())),
+        _ if failed.is_some() => ("failed", failed),
+        End::Interrupted => ("interrupted", None),
+        End::Complete => ("complete", None),
+    };
     Ok(Comparison {
+        schema: "homa-bench-comparison",
+        schema_version: SCHEMA_VERSION,
+        rounds,
+        rounds_planned: plan.rounds,
+        end,
+        error,
         reports,
-        rounds: done,
     })
+}
+
+/// Who is first alternates.
+fn order(round: u32, count: usize) -> Vec<usize> {
+    if round.is_multiple_of(2) {
+        (0..count).collect()
+    } else {
+        (0..count).rev().collect()
+    }
+}
+
+fn take_turn(
+    connect: &mut Connect<'_>,
+    setup: &Setup,
+    name: &str,
+    stop: &Stop,
+    progress: &mut dyn Progress,
+) -> Result<Share, BenchError> {
+    let mut transport = connect()?;
+    progress.turn(&format!("{} {name}", transport.protocol()));
+    let outcome = run::run(transport.as_mut(), setup, stop, progress)?;
+    Ok(Share { outcome, transport })
 }
 
 /// What one turn does: every round has other requests, each transport the same.
@@ -159,8 +243,9 @@ fn put_together(sum: &mut Outcome, next: Outcome) {
     sum.totals = total(&sum.totals, &next.totals);
     sum.recorder.absorb(next.recorder);
     sum.intervals.extend(next.intervals);
-    for (sum, next) in sum.counters.iter_mut().zip(next.counters) {
-        sum.1 += next.1;
+    let next_counters: HashMap<String, u64> = next.counters.into_iter().collect();
+    for (name, value) in &mut sum.counters {
+        *value += next_counters.get(name).copied().unwrap_or(0);
     }
     sum.end = next.end;
 }
@@ -190,6 +275,7 @@ fn total(a: &Totals, b: &Totals) -> Totals {
         out_gbps: mean(a.out_gbps, b.out_gbps),
         in_gbps: mean(a.in_gbps, b.in_gbps),
         client_cores: a.client_cores.zip(b.client_cores).map(|(x, y)| mean(x, y)),
+        client_busy: mean(a.client_busy, b.client_busy),
         samples_not_kept: a.samples_not_kept + b.samples_not_kept,
     }
 }

@@ -12,7 +12,7 @@ use crate::arrivals::Arrival;
 use crate::error::BenchError;
 use crate::message::{Directive, ResponseSize};
 use crate::stop::STOP_LATENCY;
-use crate::transport::{Completion, Outcome, PeerIndex, Tag, Transport};
+use crate::transport::{Completion, Found, Outcome, PeerIndex, Tag, Transport};
 
 /// Whether the bytes of responses are compared; their length always is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -75,8 +75,14 @@ pub(crate) struct Driver<'a> {
     outstanding: HashMap<Tag, Pending>,
     next_tag: u64,
     completions: Vec<Completion>,
-    /// Last time something ended or started.
+    /// Last time there was something to do.
     busy_at: Instant,
+    /// End of the last step, or of the sleep after it.
+    stepped_at: Instant,
+    /// Whether something started since.
+    started: bool,
+    /// All time with something to do.
+    busy: Duration,
     /// Last time something ended, or the first start after there was nothing.
     heard_at: Instant,
     /// Since when RPCs have ended with failures only.
@@ -93,6 +99,9 @@ impl<'a> Driver<'a> {
             next_tag: 1,
             completions: Vec::new(),
             busy_at: now,
+            stepped_at: now,
+            started: false,
+            busy: Duration::ZERO,
             heard_at: now,
             failing_since: None,
         }
@@ -104,6 +113,11 @@ impl<'a> Driver<'a> {
 
     pub(crate) fn outstanding(&self) -> usize {
         self.outstanding.len()
+    }
+
+    /// Time with something to do since it was made; neither sleep nor spinning.
+    pub(crate) fn busy(&self) -> Duration {
+        self.busy
     }
 
     /// Sends the request of `arrival` now.
@@ -128,7 +142,7 @@ impl<'a> Driver<'a> {
             },
         );
         self.transport.submit(tag, arrival.peer, request)?;
-        self.busy_at = Instant::now();
+        self.started = true;
         Ok(())
     }
 
@@ -175,11 +189,18 @@ impl<'a> Driver<'a> {
                 result: outcome,
             });
         }
-        result.and(polled)?;
+        result?;
+        let found = polled?;
         let now = Instant::now();
+        let turn = now.duration_since(self.stepped_at);
+        self.stepped_at = now;
         if any {
-            self.busy_at = now;
             self.heard_at = now;
+        }
+        if any || self.started || found == Found::Something {
+            self.started = false;
+            self.busy += turn;
+            self.busy_at = now;
             return Ok(());
         }
         self.check_silence(now)?;
@@ -188,6 +209,10 @@ impl<'a> Driver<'a> {
         let sleep_until = until.checked_sub(self.manner.spin).unwrap_or(now);
         if now.duration_since(self.busy_at) >= self.manner.spin && sleep_until > now {
             self.transport.wait(sleep_until.min(now + STOP_LATENCY))?;
+            self.stepped_at = Instant::now();
+        } else {
+            // Who has the answer may be waiting for this very processor.
+            std::thread::yield_now();
         }
         Ok(())
     }

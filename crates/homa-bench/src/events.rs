@@ -47,6 +47,15 @@ impl EventSet {
         self.poll.registry()
     }
 
+    /// Makes whatever happens in another set an event of this one.
+    pub(crate) fn watch(&self, other: &Self) -> io::Result<()> {
+        self.poll.registry().register(
+            &mut SourceFd(&other.poll.as_raw_fd()),
+            Token(0),
+            Interest::READABLE,
+        )
+    }
+
     /// Collects what is ready now.
     pub(crate) fn collect_now(&mut self) -> io::Result<()> {
         self.collect(Duration::ZERO)

@@ -9,13 +9,16 @@
 //!
 //! [`Drive::External`]: homa_engine::Drive::External
 
+mod answering;
 mod client;
 mod counters;
+mod node;
 mod open;
 mod ready;
 mod server;
 mod sleeper;
 
 pub use client::Client;
+pub use node::{Listening, Node};
 pub use open::{Carrier, Options};
 pub use server::Server;

@@ -47,11 +47,63 @@ pub fn process_cpu_time() -> Option<Duration> {
     Some(Duration::from_nanos(total_ns))
 }
 
+/// Processor time of everything on this machine so far, idle and waiting for
+/// disks aside, in ticks of 10 ms.
+pub fn machine_cpu_time() -> Option<Duration> {
+    busy_time(&fs::read_to_string("/proc/stat").ok()?)
+}
+
+/// From the first line of `/proc/stat`: user, nice, system, idle, iowait, irq,
+/// softirq, steal.
+fn busy_time(stat: &str) -> Option<Duration> {
+    let fields: Vec<u64> = stat
+        .lines()
+        .next()?
+        .strip_prefix("cpu ")?
+        .split_whitespace()
+        .map_while(|field| field.parse().ok())
+        .collect();
+    let all: u64 = fields.get(..8)?.iter().sum();
+    let idle = fields[3] + fields[4];
+    Some(Duration::from_millis((all - idle) * 10))
+}
+
+/// TCP segments sent again in this network namespace so far.
+pub fn tcp_retransmitted_segments() -> Option<u64> {
+    retransmitted(&fs::read_to_string("/proc/net/snmp").ok()?)
+}
+
+/// A line of names, then one of values.
+fn retransmitted(snmp: &str) -> Option<u64> {
+    let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let (names, values) = (lines.next()?, lines.next()?);
+    names
+        .split_whitespace()
+        .zip(values.split_whitespace())
+        .find_map(|(name, value)| (name == "RetransSegs").then(|| value.parse().ok())?)
+}
+
 #[cfg(test)]
 #[allow(non_snake_case, reason = "test names are function__case")]
 mod tests {
     use super::*;
     use std::time::Instant;
+
+    #[test]
+    fn busy_time__without_idle_and_iowait() {
+        let stat = "cpu  1 2 3 1000 500 4 5 6 7 8\ncpu0 1 2 3";
+        assert_eq!(busy_time(stat), Some(Duration::from_millis(210)));
+        assert_eq!(busy_time("cpu  1 2"), None);
+        assert!(machine_cpu_time().is_some());
+    }
+
+    #[test]
+    fn retransmitted__by_name() {
+        let snmp = "Ip: A B\nIp: 1 2\nTcp: InSegs RetransSegs X\nTcp: 5 6 7\n";
+        assert_eq!(retransmitted(snmp), Some(6));
+        assert_eq!(retransmitted("Tcp: A\nTcp: 1\n"), None);
+        assert!(tcp_retransmitted_segments().is_some());
+    }
 
     #[test]
     fn process_cpu_time__grows_with_work() {

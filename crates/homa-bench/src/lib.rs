@@ -33,6 +33,7 @@ mod events;
 pub mod homa;
 pub mod host;
 pub mod message;
+pub mod node;
 pub mod ping;
 pub mod progress;
 pub mod quantile;

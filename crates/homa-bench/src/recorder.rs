@@ -88,6 +88,16 @@ impl Recorder {
         self.unfinished.values().sum()
     }
 
+    /// The RPCs that finished, as far as they were kept.
+    pub fn samples(&self) -> impl Iterator<Item = &Sample> {
+        self.chunks.iter().flatten()
+    }
+
+    /// How many did not, by length of the request.
+    pub fn unfinished_by_size(&self) -> &BTreeMap<u32, u64> {
+        &self.unfinished
+    }
+
     /// Computes the tables.
     pub fn digest(
         &self,
@@ -95,7 +105,7 @@ impl Recorder {
         ideal: &Ideal,
         unloaded: Option<&Unloaded>,
     ) -> Digest {
-        let mut samples: Vec<Sample> = self.chunks.iter().flatten().copied().collect();
+        let mut samples: Vec<Sample> = self.samples().copied().collect();
         samples.sort_unstable_by_key(|sample| sample.size_bytes);
         let denominators = Denominators { ideal, unloaded };
         let row = |samples: &[Sample], low: u32, high: u32| {

@@ -9,14 +9,17 @@
 mod loaded;
 mod unloaded;
 
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use crate::arrivals::Load;
 use crate::baseline::{Ideal, Unloaded};
 use crate::classes::SizeClasses;
 use crate::driver::{Driver, Manner};
 use crate::error::BenchError;
+use crate::host;
 use crate::message::ResponseSize;
 use crate::progress::{Interval, Progress};
 use crate::recorder::{Digest, Recorder};
@@ -160,6 +163,9 @@ pub struct Totals {
     pub in_gbps: f64,
     /// Cores this process kept busy in the window (user and system).
     pub client_cores: Option<f64>,
+    /// Share of the window in which the client's thread had something to do:
+    /// near 1, it is the limit.
+    pub client_busy: f64,
     /// Samples that were counted but not kept for percentiles.
     pub samples_not_kept: u64,
 }
@@ -184,15 +190,16 @@ pub fn run(
     };
     let mut driver = Driver::new(transport, manner);
     let unloaded = measure_unloaded(&mut driver, setup, &classes, peers, stop)?;
-    let before = driver.counters();
+    let before = counters(&driver);
     let mut loaded = Loaded::new(setup, peers)?;
     let end = loaded.run(&mut driver, stop, progress);
     for arrival in driver.abandon() {
         loaded.give_up(&arrival);
     }
-    let mut counters = driver.counters();
-    for (now, then) in counters.iter_mut().zip(before) {
-        now.1 = now.1.saturating_sub(then.1);
+    let mut counters = counters(&driver);
+    let before: HashMap<String, u64> = before.into_iter().collect();
+    for (name, value) in &mut counters {
+        *value = value.saturating_sub(before.get(name).copied().unwrap_or(0));
     }
     Ok(Outcome {
         end,
@@ -205,6 +212,26 @@ pub fn run(
         intervals: loaded.intervals,
         recorder: loaded.recorder,
     })
+}
+
+/// Those of the transport, and what the processors did meanwhile, to be
+/// compared with the time under load.
+fn counters(driver: &Driver<'_>) -> Vec<(String, u64)> {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let mut counters = driver.counters();
+    counters.extend([
+        ("bench.time_us".to_owned(), us(START.elapsed())),
+        (
+            "bench.client_cpu_us".to_owned(),
+            us(host::process_cpu_time().unwrap_or_default()),
+        ),
+        (
+            "host.cpu_us".to_owned(),
+            us(host::machine_cpu_time().unwrap_or_default()),
+        ),
+    ]);
+    counters
 }
 
 fn check_lengths(transport: &dyn Transport, setup: &Setup) -> Result<(), BenchError> {

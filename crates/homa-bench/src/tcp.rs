@@ -16,9 +16,13 @@ mod client;
 mod congestion;
 mod frame;
 mod link;
+mod node;
 mod server;
+mod sockets;
 
 pub use client::{Client, DEFAULT_CONNECTIONS};
 pub use congestion::Congestion;
 pub use frame::MAX_MESSAGE_BYTES;
+pub use node::{Listening, Node, URGENT_TOS};
 pub use server::Server;
+pub use sockets::Sockets;

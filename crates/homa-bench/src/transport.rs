@@ -8,7 +8,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use homa_engine::Message;
 
@@ -23,6 +23,25 @@ pub struct Tag(pub u64);
 /// with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerIndex(pub usize);
+
+/// What a look at the network found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// There was work, perhaps without any RPC that ended.
+    Something,
+    /// There was nothing to do.
+    Nothing,
+}
+
+impl Found {
+    /// Something if either is.
+    pub(crate) fn or(self, other: Self) -> Self {
+        match self {
+            Self::Something => Self::Something,
+            Self::Nothing => other,
+        }
+    }
+}
 
 /// How one RPC ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,7 +87,7 @@ pub trait Transport {
 
     /// Makes progress without sleeping and appends what finished. An error
     /// means that RPCs were lost with no hope and ends the run.
-    fn poll(&mut self, completions: &mut Vec<Completion>) -> Result<(), BenchError>;
+    fn poll(&mut self, completions: &mut Vec<Completion>) -> Result<Found, BenchError>;
 
     /// Sleeps until there may be something to poll, at the latest until
     /// `deadline` (to within the kernel's timer precision). May return early
@@ -92,6 +111,7 @@ pub struct ServerCounters {
     request_bytes: AtomicU64,
     response_bytes: AtomicU64,
     refused: AtomicU64,
+    busy_ns: AtomicU64,
 }
 
 /// [`ServerCounters`] at one moment.
@@ -105,6 +125,8 @@ pub struct ServerTotals {
     pub response_bytes: u64,
     /// Requests or connections turned away: malformed, or one too many.
     pub refused: u64,
+    /// Time with something to do, µs; spinning without is none.
+    pub busy_us: u64,
 }
 
 impl ServerCounters {
@@ -122,6 +144,12 @@ impl ServerCounters {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The server has worked for this long.
+    pub fn add_busy(&self, time: Duration) {
+        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.busy_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+
     /// Reads all counters.
     pub fn totals(&self) -> ServerTotals {
         ServerTotals {
@@ -129,6 +157,7 @@ impl ServerCounters {
             request_bytes: self.request_bytes.load(Ordering::Relaxed),
             response_bytes: self.response_bytes.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
+            busy_us: self.busy_ns.load(Ordering::Relaxed) / 1000,
         }
     }
 }

@@ -11,6 +11,7 @@ mod plan;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use homa_bench::compare::{self, Comparison, Connect, Part, Plan};
 use homa_bench::error::BenchError;
@@ -22,7 +23,7 @@ use homa_bench::transport::Transport;
 
 use crate::homa_options::show_settings;
 use crate::interrupt::{EXIT_INTERRUPTED, stop_on_signals};
-use crate::local::LocalServer;
+use crate::local::{LocalServer, WithServer};
 use crate::target::{EXIT_FAILED, EXIT_USAGE, Protocol, Reach, fail, resolve};
 
 pub(crate) use arguments::Arguments;
@@ -56,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 /// The servers of each protocol, and how to reach them.
 struct Servers {
     given: Vec<SocketAddr>,
-    local: Option<LocalServer>,
+    local: Option<Rc<LocalServer>>,
     reach: Reach,
 }
 
@@ -64,7 +65,10 @@ impl Servers {
     fn connect(&self, protocol: Protocol) -> Result<Box<dyn Transport>, BenchError> {
         match &self.local {
             None => self.reach.connect(protocol, &self.given),
-            Some(local) => self.reach.connect(protocol, &local.addresses(protocol)),
+            Some(local) => {
+                let inner = self.reach.connect(protocol, &local.addresses(protocol))?;
+                Ok(Box::new(WithServer::new(inner, local, protocol)))
+            }
         }
     }
 }
@@ -78,7 +82,7 @@ fn measure(
     let servers = Servers {
         given,
         local: if arguments.local {
-            Some(LocalServer::start(&server_arguments(arguments))?)
+            Some(Rc::new(LocalServer::start(&server_arguments(arguments))?))
         } else {
             None
         },
@@ -188,7 +192,15 @@ fn measure_in_turn(
         say(&compare::render(&comparison))?;
     }
     write_json(arguments, &(comparison.json() + "\n"))?;
-    Ok(exit_code(&comparison.reports))
+    let told = comparison
+        .reports
+        .iter()
+        .any(|report| report.error.is_some());
+    Ok(match &comparison.error {
+        Some(error) if !told => fail(EXIT_FAILED, error),
+        _ if comparison.end == "interrupted" => ExitCode::from(EXIT_INTERRUPTED),
+        _ => exit_code(&comparison.reports),
+    })
 }
 
 fn exit_code(reports: &[Report]) -> ExitCode {

@@ -7,7 +7,7 @@
     reason = "counts become rates, far below 2^53"
 )]
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use homa_bench::error::BenchError;
 use homa_bench::homa;
+use homa_bench::host::process_cpu_time;
 use homa_bench::stop::Stop;
 use homa_bench::tcp;
 use homa_bench::transport::{ServerCounters, ServerTotals};
@@ -78,7 +79,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Stop when standard input ends: for programs that start a server.
+    /// Stop when standard input ends, and say the totals for each line that
+    /// comes before: for programs that start a server.
     #[arg(long)]
     until_stdin_closes: bool,
 
@@ -90,10 +92,19 @@ pub(crate) struct Arguments {
 }
 
 struct Service {
-    protocol: &'static str,
     address: SocketAddr,
-    counters: Arc<ServerCounters>,
+    tally: Tally,
     thread: JoinHandle<Result<(), BenchError>>,
+}
+
+/// What a service counts, to be read from any thread.
+#[derive(Clone)]
+struct Tally {
+    protocol: &'static str,
+    begin: Instant,
+    counters: Arc<ServerCounters>,
+    /// Those of the protocol and of what is below it, by name.
+    protocol_counters: Arc<dyn Fn() -> Vec<(String, u64)> + Send + Sync>,
 }
 
 /// Runs until a signal or a failure.
@@ -109,9 +120,6 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 fn serve(arguments: &Arguments) -> Result<(), BenchError> {
     let stop = stop_on_signals().map_err(BenchError::system("signal handlers"))?;
-    if arguments.until_stdin_closes {
-        stop_at_end_of_input(&stop);
-    }
     let mut services = Vec::new();
     for &protocol in arguments.protocol.list() {
         services.push(bind(arguments, protocol)?);
@@ -120,13 +128,20 @@ fn serve(arguments: &Arguments) -> Result<(), BenchError> {
     let voice = Voice {
         json: arguments.json,
     };
+    if arguments.until_stdin_closes {
+        let tallies = services
+            .iter()
+            .map(|service| service.tally.clone())
+            .collect();
+        obey_input(voice, tallies, &stop);
+    }
     for service in &services {
         voice.listening(service);
     }
     let watched = io::stderr().is_terminal();
     let every = arguments.interval.unwrap_or(Duration::from_secs(1));
     let begin = Instant::now();
-    let mut last: Vec<ServerTotals> = services.iter().map(|s| s.counters.totals()).collect();
+    let mut last: Vec<ServerTotals> = services.iter().map(|s| s.tally.counters.totals()).collect();
     let mut due = begin + every;
     while !stop.requested() && services.iter().all(|service| !service.thread.is_finished()) {
         // Short, so that Ctrl-C is heard soon.
@@ -138,7 +153,7 @@ fn serve(arguments: &Arguments) -> Result<(), BenchError> {
             continue;
         }
         for (service, last) in services.iter().zip(&mut last) {
-            let now = service.counters.totals();
+            let now = service.tally.counters.totals();
             if arguments.interval.is_some() || (watched && now != *last) {
                 voice.interval(service, begin.elapsed(), every, &now, last);
             }
@@ -149,7 +164,7 @@ fn serve(arguments: &Arguments) -> Result<(), BenchError> {
     stop.request();
     let mut result = Ok(());
     for service in services {
-        voice.total(&service, begin.elapsed());
+        voice.total(&service.tally);
         let ended = service
             .thread
             .join()
@@ -168,13 +183,18 @@ fn bind(arguments: &Arguments, protocol: Protocol) -> Result<Bound, BenchError> 
         Protocol::Homa => {
             let options = arguments.homa.options(arguments.link.link_gbps);
             let mut server = homa::Server::bind(arguments.listen, &options)?;
-            let (address, counters) = (server.local_address(), server.counters());
+            let address = server.local_address();
+            let tally = Tally {
+                protocol: "homa",
+                begin: Instant::now(),
+                counters: server.counters(),
+                protocol_counters: Arc::new(server.protocol_counters()),
+            };
             Box::new(move |stop| {
                 let stop = stop.clone();
                 Service {
-                    protocol: "homa",
                     address,
-                    counters,
+                    tally,
                     thread: thread::spawn(move || server.run(spin, &stop)),
                 }
             })
@@ -182,13 +202,18 @@ fn bind(arguments: &Arguments, protocol: Protocol) -> Result<Bound, BenchError> 
         Protocol::Tcp => {
             let congestion = arguments.tcp_congestion.clone().into();
             let mut server = tcp::Server::bind(arguments.listen, &congestion)?;
-            let (address, counters) = (server.local_address()?, server.counters());
+            let address = server.local_address()?;
+            let tally = Tally {
+                protocol: "tcp",
+                begin: Instant::now(),
+                counters: server.counters(),
+                protocol_counters: Arc::new(Vec::new),
+            };
             Box::new(move |stop| {
                 let stop = stop.clone();
                 Service {
-                    protocol: "tcp",
                     address,
-                    counters,
+                    tally,
                     thread: thread::spawn(move || server.run(spin, &stop)),
                 }
             })
@@ -196,25 +221,29 @@ fn bind(arguments: &Arguments, protocol: Protocol) -> Result<Bound, BenchError> 
     })
 }
 
-/// The thread is not waited for: it may read for ever.
-fn stop_at_end_of_input(stop: &Stop) {
+/// Says the totals for each line of input, and stops at its end. The thread is
+/// not waited for: it may read for ever.
+fn obey_input(voice: Voice, tallies: Vec<Tally>, stop: &Stop) {
     let stop = stop.clone();
     thread::spawn(move || {
-        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        for _ in io::stdin().lock().lines().map_while(Result::ok) {
+            for tally in &tallies {
+                voice.total(tally);
+            }
+        }
         stop.request();
     });
 }
 
 /// How the server speaks; a closed stdout does not stop it.
+#[derive(Clone, Copy)]
 struct Voice {
     json: bool,
 }
 
 impl Voice {
-    fn listening(&self, service: &Service) {
-        let Service {
-            protocol, address, ..
-        } = service;
+    fn listening(self, service: &Service) {
+        let (protocol, address) = (service.tally.protocol, service.address);
         if self.json {
             say(&serde_json::json!({
                 "event": "listening", "schema_version": 1,
@@ -228,7 +257,7 @@ impl Voice {
     }
 
     fn interval(
-        &self,
+        self,
         service: &Service,
         at: Duration,
         length: Duration,
@@ -241,44 +270,57 @@ impl Voice {
         let out_gbps = per_s(now.response_bytes, last.response_bytes) * 8.0 / 1e9;
         if self.json {
             say(&serde_json::json!({
-                "event": "interval", "protocol": service.protocol, "at_s": at.as_secs_f64(),
+                "event": "interval", "protocol": service.tally.protocol, "at_s": at.as_secs_f64(),
                 "kops": kops, "in_gbps": in_gbps, "out_gbps": out_gbps,
             }));
         } else {
             let _ = writeln!(
                 io::stderr(),
                 "{} {:6.1} s: {kops:8.2} Kops/s, {in_gbps:7.3} Gbit/s in, {out_gbps:7.3} Gbit/s out",
-                service.protocol,
+                service.tally.protocol,
                 at.as_secs_f64(),
             );
         }
     }
 
-    fn total(&self, service: &Service, at: Duration) {
-        let totals = service.counters.totals();
+    fn total(self, tally: &Tally) {
+        let totals = tally.counters.totals();
+        let counters = (tally.protocol_counters)();
         if self.json {
+            let counters: serde_json::Map<String, serde_json::Value> = counters
+                .into_iter()
+                .map(|(name, value)| (name, value.into()))
+                .collect();
             say(&serde_json::json!({
-                "event": "total", "protocol": service.protocol, "at_s": at.as_secs_f64(),
-                "totals": totals,
+                "event": "total", "protocol": tally.protocol,
+                "at_s": tally.begin.elapsed().as_secs_f64(),
+                "cpu_us": process_cpu_time().map(|time| time.as_micros() as u64),
+                "totals": totals, "counters": counters,
             }));
-        } else {
-            say(&format!(
-                "homa server: {}: {} requests answered in {:.1} s, {} B in, {} B out{}",
-                service.protocol,
-                totals.requests,
-                at.as_secs_f64(),
-                totals.request_bytes,
-                totals.response_bytes,
-                if totals.refused > 0 {
-                    format!(
-                        ", {} turned away (malformed, or too many connections)",
-                        totals.refused
-                    )
-                } else {
-                    String::new()
-                },
-            ));
+            return;
         }
+        let again = counters
+            .iter()
+            .find(|(name, value)| name == "core.retransmitted_bytes" && *value > 0)
+            .map_or_else(String::new, |(_, bytes)| {
+                format!(", {bytes} B of them sent again")
+            });
+        let refused = if totals.refused > 0 {
+            format!(
+                ", {} turned away (malformed, or too many connections)",
+                totals.refused
+            )
+        } else {
+            String::new()
+        };
+        say(&format!(
+            "homa server: {}: {} requests answered in {:.1} s, {} B in, {} B out{again}{refused}",
+            tally.protocol,
+            totals.requests,
+            tally.begin.elapsed().as_secs_f64(),
+            totals.request_bytes,
+            totals.response_bytes,
+        ));
     }
 }
 

@@ -180,13 +180,11 @@ fn settings__are_printed_without_a_server() {
 fn settings__follow_from_the_link() {
     let unscheduled = |arguments: &[&str]| {
         let ran = run(arguments);
-        let line = ran
-            .out
+        ran.out
             .lines()
             .find(|line| line.contains("unscheduled"))
             .unwrap()
-            .to_owned();
-        line
+            .to_owned()
     };
     let slow = unscheduled(&["bench", "--settings", "--link-gbps", "1", "--rtt-us", "40"]);
     let fast = unscheduled(&["bench", "--settings", "--link-gbps", "5", "--rtt-us", "40"]);

@@ -16,7 +16,7 @@ use super::ready::Ready;
 use super::sleeper::Sleeper;
 use crate::error::BenchError;
 use crate::message::{Directive, MIN_REQUEST_BYTES, ResponseSize};
-use crate::transport::{Completion, Outcome, PeerIndex, Tag, Transport};
+use crate::transport::{Completion, Found, Outcome, PeerIndex, Tag, Transport};
 
 /// A server must answer its first call in this time.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(3);
@@ -51,7 +51,20 @@ impl Client {
     /// before the run.
     pub fn connect(addresses: &[SocketAddr], options: Options) -> Result<Self, BenchError> {
         let engine = options.open_client(addresses)?;
-        let client = Self {
+        let client = Self::on(engine, addresses, options)?;
+        for &address in addresses {
+            client.greet(address)?;
+        }
+        Ok(client)
+    }
+
+    /// A client on an endpoint that is there; calls nobody yet.
+    pub(super) fn on(
+        engine: Arc<Engine>,
+        addresses: &[SocketAddr],
+        options: Options,
+    ) -> Result<Self, BenchError> {
+        Ok(Self {
             sleeper: Sleeper::new(engine.clone())?,
             settings: engine.settings(),
             engine,
@@ -62,11 +75,7 @@ impl Client {
             ready: Arc::default(),
             woken: Vec::new(),
             early: VecDeque::new(),
-        };
-        for &address in addresses {
-            client.greet(address)?;
-        }
-        Ok(client)
+        })
     }
 
     /// One short call; again if it was lost.
@@ -103,7 +112,7 @@ impl Client {
                         traffic: self.options.traffic(peer),
                     });
                 }
-                CallError::PortClosed => {
+                CallError::PortClosed | CallError::ServerGone => {
                     return Err(BenchError::Refused {
                         peer,
                         protocol: "homa",
@@ -148,7 +157,11 @@ impl Client {
         let outcome = match result {
             Ok(response) => Outcome::Response(response),
             // The server is gone, and every further call would tell the same.
-            Err(error @ (CallError::PortClosed | CallError::PeerShuttingDown)) => {
+            Err(
+                error @ (CallError::PortClosed
+                | CallError::ServerGone
+                | CallError::PeerShuttingDown),
+            ) => {
                 return Err(BenchError::PeerLost {
                     peer: self.addresses[peer.0],
                     reason: error.to_string(),
@@ -214,16 +227,16 @@ impl Transport for Client {
         Ok(())
     }
 
-    fn poll(&mut self, completions: &mut Vec<Completion>) -> Result<(), BenchError> {
-        self.sleeper.drive();
+    fn poll(&mut self, completions: &mut Vec<Completion>) -> Result<Found, BenchError> {
+        let found = self.sleeper.drive();
         completions.extend(self.early.drain(..));
         if self.ready.is_empty() {
-            return Ok(());
+            return Ok(found);
         }
         let at = Instant::now();
         let mut woken = std::mem::take(&mut self.woken);
         self.ready.take(&mut woken);
-        let mut result = Ok(());
+        let mut result = Ok(Found::Something);
         for index in woken.drain(..) {
             match self.look(index, at) {
                 None => {}

@@ -13,6 +13,7 @@ use mio::{Interest, Token};
 use super::ready::Doorbell;
 use crate::error::BenchError;
 use crate::events::EventSet;
+use crate::transport::Found;
 
 /// An engine with the descriptors that wake it.
 ///
@@ -55,11 +56,15 @@ impl Sleeper {
         })
     }
 
-    /// One turn of the engine. True if there was something to do, or may be.
-    pub(super) fn drive(&mut self) -> bool {
+    /// One turn of the engine.
+    pub(super) fn drive(&mut self) -> Found {
         self.doorbell.rang();
         self.turn = self.engine.drive();
-        self.turn.more
+        if self.turn.more {
+            Found::Something
+        } else {
+            Found::Nothing
+        }
     }
 
     /// Sleeps until the engine has something to do, or until `deadline`. Does

@@ -36,6 +36,7 @@ pub(super) struct Loaded<'a> {
     first_failure: Option<String>,
     window: Window,
     cpu: CpuMark,
+    busy: BusyMark,
 }
 
 /// What ended inside the window.
@@ -44,6 +45,25 @@ struct Window {
     rpcs: u64,
     request_bytes: u64,
     response_bytes: u64,
+}
+
+/// How long the client's thread had something to do in the window.
+#[derive(Default)]
+struct BusyMark {
+    begin: Option<Duration>,
+    time: Option<Duration>,
+}
+
+impl BusyMark {
+    fn begin(&mut self, busy: Duration) {
+        self.begin.get_or_insert(busy);
+    }
+
+    fn end(&mut self, busy: Duration) {
+        if let Some(begin) = self.begin {
+            self.time.get_or_insert(busy.saturating_sub(begin));
+        }
+    }
 }
 
 #[derive(Default)]
@@ -93,6 +113,7 @@ impl<'a> Loaded<'a> {
             first_failure: None,
             window: Window::default(),
             cpu: CpuMark::default(),
+            busy: BusyMark::default(),
         })
     }
 
@@ -111,9 +132,11 @@ impl<'a> Loaded<'a> {
             let now = Instant::now();
             if now >= self.measure_from {
                 self.cpu.begin();
+                self.busy.begin(driver.busy());
             }
             if now >= self.measure_to {
                 self.cpu.end();
+                self.busy.end(driver.busy());
             }
             if stop.requested() && now < self.measure_to {
                 self.cut(now);
@@ -136,6 +159,7 @@ impl<'a> Loaded<'a> {
             }
         }
         self.cpu.end();
+        self.busy.end(driver.busy());
         self.count_never_sent();
         end
     }
@@ -299,6 +323,10 @@ impl<'a> Loaded<'a> {
             out_gbps: per_s(self.window.request_bytes) * 8.0 / 1e9,
             in_gbps: per_s(self.window.response_bytes) * 8.0 / 1e9,
             client_cores: self.cpu.cores,
+            client_busy: self
+                .busy
+                .time
+                .map_or(0.0, |time| time.as_secs_f64() / measured_s.max(1e-9)),
             samples_not_kept: finished.saturating_sub(crate::recorder::MAX_SAMPLES),
         }
     }

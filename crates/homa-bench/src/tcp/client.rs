@@ -12,9 +12,10 @@ use mio::{Interest, Token};
 use super::congestion::Congestion;
 use super::frame::{MAX_MESSAGE_BYTES, Message};
 use super::link::{Link, LinkEnd, TURN_BYTES};
+use super::sockets::Sockets;
 use crate::error::BenchError;
 use crate::events::EventSet;
-use crate::transport::{Completion, Outcome, PeerIndex, Tag, Transport};
+use crate::transport::{Completion, Found, Outcome, PeerIndex, Tag, Transport};
 
 /// Connections to each server unless asked otherwise.
 pub const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
@@ -34,7 +35,7 @@ pub struct Client {
     scratch: Vec<u8>,
     messages: Vec<Message>,
     max_connections: NonZeroUsize,
-    congestion: Congestion,
+    sockets: Sockets,
 }
 
 #[derive(Debug, Default)]
@@ -58,7 +59,7 @@ impl Client {
     pub fn connect(
         addresses: &[SocketAddr],
         max_connections: NonZeroUsize,
-        congestion: Congestion,
+        sockets: impl Into<Sockets>,
     ) -> Result<Self, BenchError> {
         let mut client = Self {
             events: EventSet::new().map_err(BenchError::system("epoll"))?,
@@ -69,7 +70,7 @@ impl Client {
             scratch: vec![0; TURN_BYTES],
             messages: Vec::new(),
             max_connections,
-            congestion,
+            sockets: sockets.into(),
         };
         for (index, &address) in addresses.iter().enumerate() {
             let stream = connect_blocking(address)?;
@@ -101,7 +102,7 @@ impl Client {
         stream
             .set_nodelay(true)
             .map_err(BenchError::system("TCP_NODELAY"))?;
-        self.congestion.apply(stream)
+        self.sockets.apply(stream)
     }
 
     fn choose(&mut self, peer: PeerIndex) -> Result<usize, BenchError> {
@@ -125,6 +126,15 @@ impl Client {
             .copied()
             .min_by_key(load)
             .ok_or_else(|| BenchError::Transport("no connection".into()))
+    }
+
+    /// Whether a look would find work without any event.
+    pub(super) fn has_work(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    pub(super) fn events(&self) -> &EventSet {
+        &self.events
     }
 
     fn ended(&self, index: usize, end: LinkEnd) -> BenchError {
@@ -233,6 +243,11 @@ impl Transport for Client {
         ]
     }
 
+    fn counters(&self) -> Vec<(String, u64)> {
+        let segments = crate::host::tcp_retransmitted_segments().unwrap_or(0);
+        vec![("host.tcp_retransmitted_segments".into(), segments)]
+    }
+
     fn submit(&mut self, tag: Tag, peer: PeerIndex, request: Vec<u8>) -> Result<(), BenchError> {
         if request.len() > MAX_MESSAGE_BYTES as usize {
             return Err(BenchError::MessageTooLong {
@@ -248,17 +263,20 @@ impl Transport for Client {
         slot.link.write().map_err(|end| self.ended(index, end))
     }
 
-    fn poll(&mut self, completions: &mut Vec<Completion>) -> Result<(), BenchError> {
+    fn poll(&mut self, completions: &mut Vec<Completion>) -> Result<Found, BenchError> {
         self.events
             .collect_now()
             .map_err(BenchError::system("epoll"))?;
         self.note_events();
+        if self.ready.is_empty() {
+            return Ok(Found::Nothing);
+        }
         for _ in 0..self.ready.len() {
             if let Some(index) = self.ready.pop_front() {
                 self.turn(index, completions)?;
             }
         }
-        Ok(())
+        Ok(Found::Something)
     }
 
     fn wait(&mut self, deadline: Instant) -> Result<(), BenchError> {

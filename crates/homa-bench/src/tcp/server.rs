@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use mio::net::TcpListener;
 use mio::{Interest, Token};
 
-use super::congestion::Congestion;
 use super::frame::{MAX_MESSAGE_BYTES, Message};
 use super::link::{Link, LinkEnd, TURN_BYTES};
+use super::sockets::Sockets;
 use crate::error::BenchError;
 use crate::events::EventSet;
 use crate::message;
 use crate::stop::{STOP_LATENCY, Stop};
-use crate::transport::ServerCounters;
+use crate::transport::{Found, ServerCounters};
 
 const LISTENER: Token = Token(usize::MAX - 1);
 
@@ -52,7 +52,7 @@ struct Slot {
 
 impl Server {
     /// Listens on `address` (port 0: any).
-    pub fn bind(address: SocketAddr, congestion: &Congestion) -> Result<Self, BenchError> {
+    pub fn bind(address: SocketAddr, sockets: impl Into<Sockets>) -> Result<Self, BenchError> {
         let events = EventSet::new().map_err(BenchError::system("epoll"))?;
         let mut listener = TcpListener::bind(address).map_err(|source| {
             if source.kind() == io::ErrorKind::AddrInUse {
@@ -64,7 +64,7 @@ impl Server {
                 BenchError::Listen { address, source }
             }
         })?;
-        congestion.apply(&listener)?;
+        sockets.into().apply(&listener)?;
         events
             .registry()
             .register(&mut listener, LISTENER, Interest::READABLE)
@@ -97,26 +97,61 @@ impl Server {
     /// sleeping for `spin`.
     pub fn run(&mut self, spin: Duration, stop: &Stop) -> Result<(), BenchError> {
         let mut busy_at = Instant::now();
+        let mut turned_at = busy_at;
         while !stop.requested() {
             let now = Instant::now();
-            if !self.ready.is_empty() {
-                busy_at = now;
-            }
             if now.duration_since(busy_at) < spin || !self.ready.is_empty() {
                 self.events.collect_now()
             } else {
-                self.events.collect_until(now + STOP_LATENCY)
+                let result = self.events.collect_until(now + STOP_LATENCY);
+                turned_at = Instant::now();
+                result
             }
             .map_err(BenchError::system("epoll"))?;
             self.note_events();
-            // One turn for each link that was ready when the round began.
-            for _ in 0..self.ready.len() {
-                if let Some(index) = self.ready.pop_front() {
-                    self.turn(index);
-                }
+            if self.ready.is_empty() {
+                // Who asks next may be waiting for this very processor.
+                std::thread::yield_now();
+                turned_at = Instant::now();
+                continue;
             }
+            self.round();
+            busy_at = Instant::now();
+            self.counters.add_busy(busy_at.duration_since(turned_at));
+            turned_at = busy_at;
         }
         Ok(())
+    }
+
+    /// Serves what is ready now, without sleeping.
+    pub(super) fn serve(&mut self) -> Result<Found, BenchError> {
+        self.events
+            .collect_now()
+            .map_err(BenchError::system("epoll"))?;
+        self.note_events();
+        if self.ready.is_empty() {
+            return Ok(Found::Nothing);
+        }
+        self.round();
+        Ok(Found::Something)
+    }
+
+    /// Whether a look would find work without any event.
+    pub(super) fn has_work(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    pub(super) fn events(&self) -> &EventSet {
+        &self.events
+    }
+
+    /// One turn for each link that was ready when the round began.
+    fn round(&mut self) {
+        for _ in 0..self.ready.len() {
+            if let Some(index) = self.ready.pop_front() {
+                self.turn(index);
+            }
+        }
     }
 
     fn note_events(&mut self) {
