@@ -224,6 +224,21 @@ fn slowdown__what_is_missing_is_a_gap_that_is_explained() {
 }
 
 #[test]
+fn slowdown__a_gap_in_the_middle_is_not_bridged() {
+    let p99 = vec![
+        Measured::of(3.0, 500),
+        Measured::too_few(37),
+        Measured::of(4.0, 500),
+    ];
+    let html = page_with(Picture::Slowdown(slowdown(p99))).html();
+    read(&html, |page| {
+        let row = rows(page.root_element(), "Homa")[0];
+        let path = all(row, "path").next().unwrap();
+        assert_eq!(path.attribute("d").unwrap().matches('M').count(), 2);
+    });
+}
+
+#[test]
 fn slowdown__nothing_at_all_is_said_in_the_plot() {
     let html = page_with(Picture::Slowdown(slowdown(vec![Measured::too_few(4); 3]))).html();
     assert!(html.contains("not enough samples (n=12)"));
