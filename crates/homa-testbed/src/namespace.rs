@@ -179,6 +179,7 @@ pub(crate) fn cannot_start(program: &str, source: std::io::Error) -> Error {
     }
     let package = match program {
         "ip" | "tc" | "bridge" => ": install the package iproute2",
+        "unshare" => ": install the package util-linux",
         _ => "",
     };
     Error::Unavailable(format!("the program `{program}` is not there{package}"))

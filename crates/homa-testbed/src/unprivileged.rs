@@ -27,6 +27,16 @@ pub fn enter_user_namespace() -> Result<(), Error> {
     if std::env::var_os(STARTED).is_some() {
         return Err(missing);
     }
+    let output = in_user_namespace("true")
+        .output()
+        .map_err(|error| cannot_start("unshare", error))?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr);
+        return Err(Error::Unavailable(format!(
+            "{missing}; here that fails: {}",
+            message.trim().replace('\n', "; ")
+        )));
+    }
     let mut command = in_user_namespace(this_program()?);
     command.args(std::env::args_os().skip(1));
     // Returns only if that fails.

@@ -90,19 +90,31 @@ fn plain__every_host_reaches_every_other() {
 
 #[test]
 fn set_link__pulls_the_cable() {
-    let Some(testbed) = testbed("set_link__pulls_the_cable", &Options::default()) else {
-        return;
-    };
-    for family in FAMILIES {
-        let (from, to) = pair(testbed.hosts(), family);
-        let address = to.local_addr().unwrap();
-        testbed.set_link(0, Link::Down).unwrap();
-        // Whether the kernel says so or not, it is lost.
-        let _ = from.send_to(b"lost", address);
-        assert_eq!(receive_all(&to).len(), 0);
-        testbed.set_link(0, Link::Up).unwrap();
-        from.send_to(b"found", address).unwrap();
-        assert_eq!(receive_all(&to), [b"found"]);
+    for network in [
+        Network::Plain,
+        Network::Switch(Switch::default()),
+        Network::Wire(Wire::default()),
+    ] {
+        let options = Options {
+            network,
+            ..Options::default()
+        };
+        let Some(testbed) = testbed("set_link__pulls_the_cable", &options) else {
+            return;
+        };
+        for (family, host) in FAMILIES.into_iter().zip([0, 1]) {
+            let (from, to) = pair(testbed.hosts(), family);
+            let address = to.local_addr().unwrap();
+            testbed.set_link(host, Link::Down).unwrap();
+            // Whether the kernel says so or not, it is lost.
+            let _ = from.send_to(b"lost", address);
+            assert_eq!(receive_all(&to).len(), 0);
+            testbed.set_link(host, Link::Up).unwrap();
+            from.send_to(b"found", address).unwrap();
+            assert_eq!(receive_all(&to), [b"found"], "{options:?} {family:?}");
+        }
+        testbed.verify().unwrap();
+        assert!(testbed.set_link(2, Link::Up).is_err());
     }
 }
 
