@@ -98,7 +98,7 @@ impl Endpoint {
             return Ok(Verdict::Control);
         }
         let start = data.offset();
-        self.receive(slot, data, start..start + payload_length)
+        self.receive(now, slot, data, start..start + payload_length)
     }
 
     /// DATA of an RPC that is over, or never was.
@@ -235,6 +235,7 @@ impl Endpoint {
 
     fn receive(
         &mut self,
+        now: Time,
         slot: u32,
         data: &Data,
         range: core::ops::Range<u32>,
@@ -271,6 +272,8 @@ impl Endpoint {
         if arrival.opened_hole {
             self.counters.holes_opened += 1;
             rpc.ties = Ties::Perhaps;
+            // Bytes are missing that may not have been granted here.
+            self.timers.lower(slot, now + self.settings.resend_ns);
         }
         let complete = rpc.incoming.is_complete();
         if !in_order && let Some(peer) = self.peers.slot_mut(rpc.peer) {

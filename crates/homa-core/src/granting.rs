@@ -192,12 +192,10 @@ impl Endpoint {
         };
         let message = &mut rpc.incoming;
         let goal = message.length.min(message.received.saturating_add(window));
-        let least = message
-            .payload_bytes
-            .max(1)
-            .min(message.length - message.granted);
-        let mut wanted = goal.saturating_sub(message.granted);
-        if message.granted <= message.received {
+        let base = message.grant_base();
+        let least = message.payload_bytes.max(1).min(message.length - base);
+        let mut wanted = goal.saturating_sub(base);
+        if base == message.received {
             // A window below one packet must not stop a message for ever.
             wanted = wanted.max(least);
         }
@@ -235,8 +233,9 @@ impl Endpoint {
             return;
         };
         let message = &mut rpc.incoming;
-        let waited = message.received >= message.granted;
-        message.granted = message.granted.saturating_add(bytes).min(message.length);
+        let waited = !message.expects();
+        let goal = message.grant_base().saturating_add(bytes);
+        message.granted = goal.min(message.length);
         let fully = message.granted == message.length;
         if let Some(priority) = priority {
             rpc.grant_priority = Some(priority);
@@ -298,7 +297,7 @@ impl Endpoint {
         let Some(rpc) = self.rpcs.slot(slot) else {
             return;
         };
-        let bytes = increment.min(rpc.incoming.length - rpc.incoming.granted);
+        let bytes = increment.min(rpc.incoming.length - rpc.incoming.grant_base());
         self.counters.fifo_grants += 1;
         self.counters.fifo_grant_bytes += u64::from(bytes);
         self.raise_grant(now, slot, bytes, Some(self.settings.second_priority()));

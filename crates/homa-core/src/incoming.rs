@@ -104,9 +104,18 @@ impl Incoming {
         self.scheduling != Scheduling::Free
     }
 
-    /// Bytes are due to arrive.
+    /// Bytes are due to arrive. What lies in a hole was sent, whether it was
+    /// granted here or not.
     pub(crate) fn expects(&self) -> bool {
-        self.memory == Memory::Available && self.received < self.granted
+        let missing = self.received < self.granted || !self.holes.is_empty();
+        self.memory == Memory::Available && missing
+    }
+
+    /// From where on a grant makes bytes come. More may have come than was
+    /// granted here: the sender may have had grants of a former life of this
+    /// endpoint, or taken RESENDs for grants.
+    pub(crate) fn grant_base(&self) -> u32 {
+        self.granted.max(self.received)
     }
 
     /// Marks a range as arrived. `range` lies within the message.
