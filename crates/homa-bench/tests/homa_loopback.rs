@@ -14,7 +14,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use homa_bench::arrivals::Load;
-use homa_bench::compare::{self, Connect, Part, Plan};
 use homa_bench::error::BenchError;
 use homa_bench::homa::{Client, Options, Server};
 use homa_bench::message::ResponseSize;
@@ -22,7 +21,6 @@ use homa_bench::ping::{self, AnswerOutcome};
 use homa_bench::progress::Silent;
 use homa_bench::run::{self, End, Outcome, Setup, Verify};
 use homa_bench::stop::Stop;
-use homa_bench::tcp::{self, Congestion};
 use homa_bench::transport::{ServerCounters, Transport};
 use homa_bench::workload::Workload;
 use homa_datapath::{Faults, TapOptions};
@@ -366,72 +364,4 @@ fn wait__sleeps_while_nothing_happens_and_wakes_in_time() {
     assert!(begin.elapsed() < Duration::from_millis(350));
     assert!(turns < 1_000, "{turns} turns without anything to do");
     let _ = used;
-}
-
-#[test]
-fn compare__both_get_the_same_requests() {
-    let server = TestServer::start();
-    let mut tcp_server =
-        tcp::Server::bind("127.0.0.1:0".parse().unwrap(), &Congestion::System).unwrap();
-    let tcp_address = tcp_server.local_address().unwrap();
-    let stop = Stop::new();
-    let asked = stop.clone();
-    let thread = std::thread::spawn(move || tcp_server.run(SPIN, &asked).unwrap());
-    let plan = Plan {
-        parts: vec![
-            Part {
-                title: "latency".into(),
-                setup: setup("100", closed(1)),
-            },
-            Part {
-                title: "workload".into(),
-                setup: setup(
-                    "w2",
-                    Load::Open {
-                        rpcs_per_s: 1_000.0,
-                    },
-                ),
-            },
-        ],
-        rounds: 2,
-        command: Vec::new(),
-    };
-    let address = server.address;
-    let mut transports: Vec<Connect<'_>> = vec![
-        Box::new(move || {
-            Client::connect(&[address], Options::default())
-                .map(|client| Box::new(client) as Box<dyn Transport>)
-        }),
-        Box::new(move || {
-            tcp::Client::connect(&[tcp_address], tcp::DEFAULT_CONNECTIONS, Congestion::System)
-                .map(|client| Box::new(client) as Box<dyn Transport>)
-        }),
-    ];
-    let found = compare::compare(&mut transports, &plan, &Stop::new(), &mut Silent).unwrap();
-    stop.request();
-    thread.join().unwrap();
-    let names: Vec<_> = found
-        .reports
-        .iter()
-        .map(|report| (&report.title[..], report.setup.protocol))
-        .collect();
-    assert_eq!(
-        names,
-        [
-            ("latency", "homa"),
-            ("latency", "tcp"),
-            ("workload", "homa"),
-            ("workload", "tcp")
-        ]
-    );
-    assert!(found.reports.iter().all(|report| report.end == "complete"));
-    let [.., homa, tcp] = &found.reports[..] else {
-        panic!("four reports");
-    };
-    assert!(homa.totals.due > 300, "{:?}", homa.totals);
-    assert_eq!(homa.totals.due, tcp.totals.due);
-    assert!((homa.totals.measured_s - 0.5).abs() < 0.01);
-    let table = compare::render(&found);
-    assert!(table.contains("one RPC of 100 B at a time"), "{table}");
-    assert!(table.contains("Workload w2"), "{table}");
 }
