@@ -317,18 +317,18 @@ impl Config {
             four_windows.max(5 * MILLISECOND_NS)
         });
         let resend_interval_ns = self.resend_interval_ns.unwrap_or(resend_ns);
-        let timeout_ns = self.timeout_ns.max(4 * resend_interval_ns);
+        let timeout_ns = self.timeout_ns.max(resend_interval_ns.saturating_mul(4));
         let max_nic_backlog_ns = self.max_nic_backlog_ns.unwrap_or_else(|| {
             let two_packets = rate.map_or(0, |rate| {
                 time_for(2 * (u64::from(DEFAULT_PACKET_BYTES) + 114), rate)
             });
             two_packets
                 .max(5_000)
-                .max(2 * self.timer_lateness_ns)
+                .max(self.timer_lateness_ns.saturating_mul(2))
                 .min(MILLISECOND_NS)
         });
         let fifo_rate =
-            rate.unwrap_or(NOMINAL_RATE_BPS) * u64::from(self.grant_fifo_permille) / 1000;
+            rate.unwrap_or(NOMINAL_RATE_BPS) / 1000 * u64::from(self.grant_fifo_permille);
         let mechanisms = if self.grant_fifo_permille == 0 {
             self.mechanisms.without(Mechanisms::FIFO_GRANTS)
         } else {
@@ -354,8 +354,8 @@ impl Config {
             patience_ns: (self.duplicate_lifetime_ns / 4 * 3).max(timeout_ns),
             timeout_resends: 3,
             request_ack_ns: self.request_ack_ns,
-            reclaim_ns: 10 * self.timeout_ns,
-            stall_ns: 100 * self.timeout_ns,
+            reclaim_ns: self.timeout_ns.saturating_mul(10),
+            stall_ns: self.timeout_ns.saturating_mul(100),
             duplicate_lifetime_ns: self.duplicate_lifetime_ns,
             max_tombstones,
             max_peer_tombstones: max_tombstones / 4,

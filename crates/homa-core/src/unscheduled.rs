@@ -58,13 +58,9 @@ impl Endpoint {
     fn revise_cutoffs(&mut self, now: Time) {
         self.cutoffs.revise_at = now + self.settings.cutoffs_revision_ns;
         if let Some(division) = self.cutoffs.policy.revise() {
-            let version = match self.cutoffs.list.version {
-                u16::MAX => 1,
-                version => version + 1,
-            };
             self.cutoffs.list = Cutoffs {
                 cutoffs: division.cutoffs,
-                version,
+                version: next_version(self.cutoffs.list.version),
             };
             self.cutoffs.scheduled_levels = division.scheduled_levels;
             self.counters.cutoffs_revised += 1;
@@ -110,5 +106,22 @@ impl Endpoint {
             peer.cutoffs = Some(crate::peer::clipped(cutoffs, levels));
         }
         Ok(Verdict::Control)
+    }
+}
+
+/// Version 0 means that there are no cutoffs: no list has it.
+fn next_version(version: u16) -> u16 {
+    version.checked_add(1).unwrap_or(1)
+}
+
+#[cfg(test)]
+#[allow(non_snake_case, reason = "test names are function__case")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn next_version__is_never_0() {
+        assert_eq!(next_version(1), 2);
+        assert_eq!(next_version(u16::MAX), 1);
     }
 }
