@@ -70,7 +70,12 @@ fn busy_time(stat: &str) -> Option<Duration> {
 
 /// TCP segments sent again in this network namespace so far.
 pub fn tcp_retransmitted_segments() -> Option<u64> {
-    retransmitted(&fs::read_to_string("/proc/net/snmp").ok()?)
+    tcp_retransmitted_segments_of(std::process::id())
+}
+
+/// TCP segments sent again so far in the network namespace of a process.
+pub fn tcp_retransmitted_segments_of(process: u32) -> Option<u64> {
+    retransmitted(&fs::read_to_string(format!("/proc/{process}/net/snmp")).ok()?)
 }
 
 /// A line of names, then one of values.

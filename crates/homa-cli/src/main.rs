@@ -6,10 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod compare;
 mod decode;
 mod homa_options;
 mod interrupt;
 mod local;
+mod node;
 mod ping;
 mod server;
 mod sim;
@@ -32,8 +34,11 @@ enum Command {
     Server(Box<server::Arguments>),
     Ping(Box<ping::Arguments>),
     Bench(Box<bench::Arguments>),
+    Compare(Box<compare::Arguments>),
     Decode(decode::Arguments),
     Sim(sim::Arguments),
+    #[command(hide = true)]
+    Node(node::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -41,7 +46,9 @@ fn main() -> ExitCode {
         Command::Server(arguments) => server::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
+        Command::Node(arguments) => node::run(&arguments),
     }
 }
