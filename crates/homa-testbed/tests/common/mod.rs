@@ -4,15 +4,38 @@
 
 pub(crate) mod calls;
 
-use homa_testbed::{Host, Options, Testbed};
+use std::process::Stdio;
 
-/// A testbed, or `None` after saying why it cannot be had here.
+use homa_testbed::{Host, Options, Testbed, in_user_namespace};
+
+/// In the program that runs one test in a user namespace.
+const INSIDE: &str = "HOMA_TESTBED_TEST_INSIDE";
+
+/// A testbed, or `None` if the test is to return: it was run in a user
+/// namespace instead, or it cannot run here, and why was said.
 pub(crate) fn testbed(test: &str, options: &Options) -> Option<Testbed> {
-    if let Err(why) = Testbed::check(options) {
+    let Err(why) = Testbed::check(options) else {
+        return Some(Testbed::new(options).unwrap());
+    };
+    let permitted = in_user_namespace("true").output();
+    let permitted = permitted.is_ok_and(|output| output.status.success());
+    if std::env::var_os(INSIDE).is_some() || !permitted {
         homa_test::skip(test, &why.to_string());
         return None;
     }
-    Some(Testbed::new(options).unwrap())
+    let output = in_user_namespace(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, "1")
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    // Also if no test has that name.
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+    None
 }
 
 /// Its first two hosts: one that calls and one that serves.
