@@ -71,8 +71,8 @@ pub enum Refusal {
 ///
 /// Driving it: poll [`descriptors`](Self::descriptors) for readability (error
 /// conditions included, as `poll` and `epoll` always report them); when one is
-/// ready, call [`receive`](Self::receive) until it returns 0, then
-/// [`errors`](Self::errors). Also call `send` and `receive` when the time
+/// ready, call [`receive`](Self::receive) until it returns 0 or says that
+/// nothing is left ([`ReceiveBatch::rest`]), then [`errors`](Self::errors). Also call `send` and `receive` when the time
 /// [`next_release`](Self::next_release) has come.
 pub trait Datapath: Send + Sync {
     /// What carries the packets.

@@ -43,7 +43,7 @@ pub use error::{BindError, NetworkError, NetworkErrorKind};
 pub use mem::{Mem, MemNetwork, MemOptions};
 pub use path::Path;
 pub use raw::{PortReservation, Raw, RawOptions, reserve_port};
-pub use receive_batch::{BatchFull, Meta, ReceiveBatch};
+pub use receive_batch::{BatchFull, Meta, ReceiveBatch, Rest};
 pub use send_batch::{Outgoing, SendBatch};
 pub use tap::{Faults, Tap, TapOptions};
 pub use udp::{Offload, Udp, UdpOptions};

@@ -63,6 +63,18 @@ pub struct ReceiveBatch {
     /// First place of the arena that no message is in, nor in any after it.
     next_place: usize,
     packets: usize,
+    rest: Rest,
+}
+
+/// What a datapath knows of the packets that it did not put into a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rest {
+    /// There may be some: call again.
+    #[default]
+    Unknown,
+    /// There were none when the batch was filled: calling again at once is of
+    /// no use, a descriptor will tell.
+    Nothing,
 }
 
 /// The batch has no room for another message.
@@ -94,7 +106,18 @@ impl ReceiveBatch {
             count: 0,
             next_place: 0,
             packets: 0,
+            rest: Rest::Unknown,
         }
+    }
+
+    /// What is left that is not in the batch.
+    pub fn rest(&self) -> Rest {
+        self.rest
+    }
+
+    /// Says what is left: for datapaths, when they have filled the batch.
+    pub fn set_rest(&mut self, rest: Rest) {
+        self.rest = rest;
     }
 
     /// Number of packets.
@@ -117,6 +140,7 @@ impl ReceiveBatch {
         self.count = 0;
         self.next_place = 0;
         self.packets = 0;
+        self.rest = Rest::Unknown;
     }
 
     /// The packets, in the order they arrived.

@@ -73,6 +73,18 @@ pub enum Drive {
     /// [`crate::Engine::register_driver`]. Blocking callers do as in
     /// [`Drive::Inline`], but the engine starts no thread.
     External,
+    /// As [`Drive::External`], but a thread of the engine looks after it: when
+    /// the one outside has not driven for 5 ms, because its runtime has ten
+    /// thousand other tasks or one that computes, the thread does. It costs two
+    /// hundred looks a second while anything goes on, and sleeps otherwise.
+    Watched,
+}
+
+impl Drive {
+    /// Whether somebody outside drives.
+    pub(crate) fn is_outside(self) -> bool {
+        matches!(self, Self::External | Self::Watched)
+    }
 }
 
 /// The IPv4 TOS (IPv6 traffic class) byte for each priority level.

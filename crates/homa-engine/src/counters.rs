@@ -74,7 +74,8 @@ counters! {
     leads,
     /// Times one waiting thread handed driving to the next.
     successions,
-    /// Times the engine's own thread took over.
+    /// Times the engine's own thread took over from waiting threads, or did
+    /// what the driver outside had left for too long.
     takeovers,
     /// Timers that fired late by more than 1 ms.
     late_timers,

@@ -148,7 +148,8 @@ impl Engine {
     }
 
     /// One bounded turn: receives, sends, does what is due. Any thread may call
-    /// it at any time; with [`crate::Drive::External`] somebody must.
+    /// it at any time; with [`crate::Drive::External`] somebody must, and with
+    /// [`crate::Drive::Watched`] should.
     pub fn drive(&self) -> Turn {
         let inner = &self.inner;
         let mut more = inner.outside_turn().more;
@@ -159,7 +160,7 @@ impl Engine {
             };
             let next = state.next_due(now);
             more |= next.is_some_and(|next| next <= now);
-            if inner.drive == crate::Drive::External {
+            if inner.drive.is_outside() {
                 state.fallback = if more {
                     Seat::Awake
                 } else {
@@ -180,7 +181,7 @@ impl Engine {
         self.inner.datapath.descriptors()
     }
 
-    /// For [`crate::Drive::External`]: the waker is woken when
+    /// For drivers outside: the waker is woken when
     /// [`Engine::drive`] must be called earlier than its last turn said, once
     /// for each turn. One at a time, the latest counts; register before the
     /// turn.

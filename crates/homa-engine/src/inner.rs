@@ -157,7 +157,7 @@ impl Inner {
         match whom {
             Interrupt::Nobody => {}
             Interrupt::Leader => self.leader_alarm.ring(),
-            Interrupt::Fallback if self.drive == Drive::External => {
+            Interrupt::Fallback if self.drive.is_outside() => {
                 let waker = lock(&self.outside).clone();
                 if let Some(waker) = waker {
                     waker.wake();

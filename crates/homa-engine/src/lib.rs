@@ -7,9 +7,10 @@
 //! woken, after its release. No async runtime: tasks are woken through
 //! [`std::task::Waker`], threads block in [`Engine::block_on`].
 //!
-//! Three ways to drive it, with the same turn ([`Drive`]): a waiting caller
+//! Ways to drive it, with the same turn ([`Drive`]): a waiting caller
 //! does it itself, with a thread of the engine as the driver of last resort; a
-//! thread polls; or somebody outside calls [`Engine::drive`].
+//! thread polls; or somebody outside calls [`Engine::drive`], with or without
+//! a thread that looks after it.
 //!
 //! Invariants:
 //! - Every call ends: with a response, or an error that names the cause.
@@ -57,6 +58,7 @@ mod submit;
 mod thread;
 mod transmit;
 mod turn;
+mod watch;
 
 pub use call::{Call, CallOptions, OneWay, Permit, Reserve};
 pub use config::{Drive, EngineConfig, TosMap};

@@ -1,4 +1,5 @@
-//! The engine's own thread: the driver of last resort, or the one that polls.
+//! The engine's own thread: the driver of last resort, the one that polls, or
+//! the one that looks after a driver outside (`watch`).
 //!
 //! As the driver of last resort it costs nothing while others drive: it rests
 //! for a millisecond at a time while waiting threads come and go, and without
@@ -31,6 +32,7 @@ impl Inner {
             Drive::External => return Ok(()),
             Drive::Inline => Self::stand_by as fn(&Self),
             Drive::Polling { .. } => Self::poll as fn(&Self),
+            Drive::Watched => Self::watch,
         };
         let inner = self.clone();
         let thread = std::thread::Builder::new().name("homa".to_owned());
@@ -132,7 +134,7 @@ impl Inner {
         let mut busy_at = Instant::now();
         while !self.is_stopped() {
             let done = self.turn(Trouble::Unknown);
-            if done.more {
+            if done.more || done.received > 0 {
                 busy_at = Instant::now();
                 continue;
             }

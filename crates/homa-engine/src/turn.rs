@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use homa_core::MoreDue;
-use homa_datapath::ReceiveBatch;
+use homa_datapath::{ReceiveBatch, Rest};
 
 use crate::arrivals::Arrival;
 use crate::events::{MoreEvents, Report};
@@ -58,7 +58,7 @@ struct After {
 impl Inner {
     pub(crate) fn turn(&self, trouble: Trouble) -> Done {
         let after;
-        let received = {
+        let (received, rest) = {
             let mut batch = lock(&self.receiving);
             let received = match self.datapath.receive(&mut batch) {
                 Ok(received) => received,
@@ -73,7 +73,7 @@ impl Inner {
                 }
             };
             after = self.take_packets(&batch);
-            received
+            (received, batch.rest())
         };
         if trouble == Trouble::Likely
             || (received == 0 && after.turns.is_multiple_of(ERRORS_EVERY))
@@ -94,7 +94,7 @@ impl Inner {
         self.settle();
         Done {
             received,
-            more: after.more || flushed == Flushed::More || received > 0,
+            more: after.more || flushed == Flushed::More || (received > 0 && rest == Rest::Unknown),
         }
     }
 

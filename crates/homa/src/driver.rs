@@ -1,6 +1,7 @@
-//! The driver of last resort on a tokio runtime: a task that sleeps on the
-//! datapath's descriptors and on a timer of its own, so that an endpoint whose
-//! callers are busy or gone still grants, acknowledges and answers.
+//! The driver on a tokio runtime: a task that sleeps on the datapath's
+//! descriptors and on a timer of its own, so that an endpoint whose callers are
+//! busy or gone still grants, acknowledges and answers. When the runtime itself
+//! is late, a thread of the engine stands in ([`homa_engine::Drive::Watched`]).
 //!
 //! Callers that wait are woken by it, and callers that send do so themselves:
 //! in a ping-pong on a current-thread runtime a round trip is one wait for the

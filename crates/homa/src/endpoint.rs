@@ -191,7 +191,7 @@ impl Builder<Async> {
         } else {
             open::open(&options)?
         };
-        let (engine, families) = shared::start(&options, datapath, Drive::External)?;
+        let (engine, families) = shared::start(&options, datapath, Drive::Watched)?;
         let control = driver::spawn(&engine, options.driving, options.spin)?;
         Ok(Endpoint {
             shared: Arc::new(Shared {

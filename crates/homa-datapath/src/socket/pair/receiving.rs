@@ -4,10 +4,10 @@ use std::io;
 
 use super::{Encapsulation, ReceiveState, Sockets};
 use crate::receive_batch::{Message, PLACE_BYTES};
-use crate::socket::receive::Arrived;
+use crate::socket::receive::{Arrived, LANES};
 use crate::socket::trouble::{Load, PENDING_LIMIT, Trouble};
 use crate::socket::{Family, Socket, lock};
-use crate::{Meta, Path, ReceiveBatch};
+use crate::{Meta, Path, ReceiveBatch, Rest};
 
 impl Sockets {
     pub(crate) fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
@@ -18,11 +18,15 @@ impl Sockets {
             Family::V6 => [Family::V6, Family::V4],
         };
         state.first = order[1];
+        let mut rest = Rest::Nothing;
         for family in order {
-            if let Some(socket) = self.get(family) {
-                self.receive_from(socket, &mut state, batch)?;
+            if let Some(socket) = self.get(family)
+                && self.receive_from(socket, &mut state, batch)? == Rest::Unknown
+            {
+                rest = Rest::Unknown;
             }
         }
+        batch.set_rest(rest);
         Ok(batch.len())
     }
 
@@ -31,13 +35,14 @@ impl Sockets {
         socket: &Socket,
         state: &mut ReceiveState,
         batch: &mut ReceiveBatch,
-    ) -> io::Result<()> {
+    ) -> io::Result<Rest> {
         let before = batch.len();
         for _ in 0..PENDING_LIMIT {
             let (start, places) = batch.free_places();
             if places.is_empty() {
-                return Ok(());
+                return Ok(Rest::Unknown);
             }
+            let offered = places.len() / PLACE_BYTES;
             self.counters.rx_syscalls.increment();
             match state.arena.receive(socket, places) {
                 Ok(count) => {
@@ -47,12 +52,20 @@ impl Sockets {
                         self.place(socket.family, &arrived, start + lane * PLACE_BYTES, batch);
                     }
                     if batch.len() > before {
-                        return Ok(());
+                        // A call that gives less than it could has seen the
+                        // end of the queue. (Or an error that came during it:
+                        // then what is behind waits for the next packet.)
+                        return Ok(if count < offered.min(LANES) {
+                            Rest::Nothing
+                        } else {
+                            Rest::Unknown
+                        });
                     }
                     // All of it was rubbish: there may be packets behind it.
                 }
                 Err(error) => match Trouble::of(&error, Load::Packet) {
-                    Trouble::WouldBlock | Trouble::NoBuffers => return Ok(()),
+                    Trouble::WouldBlock => return Ok(Rest::Nothing),
+                    Trouble::NoBuffers => return Ok(Rest::Unknown),
                     Trouble::Interrupted => {}
                     _ if Trouble::leaves_socket_usable(&error) => {
                         self.counters.rx_pending_errors.increment();
@@ -61,7 +74,7 @@ impl Sockets {
                 },
             }
         }
-        Ok(())
+        Ok(Rest::Unknown)
     }
 
     fn count_kernel_drops(&self, family: Family, state: &mut ReceiveState, arrived: &Arrived) {
