@@ -248,6 +248,7 @@ impl Endpoint {
             return Err(DropReason::Duplicate);
         }
         if message.memory == Memory::Awaited || !self.charge_memory(slot, new_bytes) {
+            self.timers.lower(slot, now + self.settings.timeout_ns);
             return Err(DropReason::NoBuffer);
         }
         let in_order = range.start == self.incoming_highest(slot);

@@ -7,6 +7,7 @@
 
 use crate::config::Settings;
 use crate::endpoint::{Control, Endpoint};
+use crate::incoming::Memory;
 use crate::mechanism::Mechanisms;
 use crate::rpc::{Client, Ending, Failure, Kind, Phase, Rpc};
 use crate::time::Time;
@@ -81,7 +82,7 @@ impl Endpoint {
         let rpc = self.rpcs.slot(slot)?;
         if !rpc.expects() {
             // Whoever makes it expect something sets the timer again.
-            return None;
+            return self.look_at_waiting(now, slot);
         }
         let (since, probed_at) = (rpc.silence.since, rpc.silence.probed_at);
         if let Some(ending) = self.has_timed_out(now, slot) {
@@ -102,6 +103,29 @@ impl Endpoint {
         self.counters.resend_rounds += 1;
         self.ask(now, slot);
         Some(now + self.settings.resend_interval_ns)
+    }
+
+    /// A message without memory is asked about nothing and may wait for long; it
+    /// ends when its whole peer is presumed dead. One that lives is heard: it
+    /// asks, and is told that we are busy.
+    fn look_at_waiting(&mut self, now: Time, slot: u32) -> Option<Time> {
+        let rpc = self.rpcs.slot(slot)?;
+        if rpc.incoming.memory != Memory::Awaited || !self.uses(Mechanisms::TIMEOUT) {
+            return None;
+        }
+        let peer = self.peers.slot(rpc.peer)?;
+        if now.since(peer.last_heard) < self.settings.reclaim_ns {
+            return Some(now + self.settings.timeout_ns);
+        }
+        let ending = if rpc.is_client() {
+            self.counters.timeouts += 1;
+            Ending::Failed(Failure::Timeout)
+        } else {
+            self.counters.requests_discarded += 1;
+            Ending::Released
+        };
+        self.end(slot, ending);
+        None
     }
 
     /// Whether silence has lasted long enough and was really asked about: by

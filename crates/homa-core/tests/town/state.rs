@@ -16,8 +16,8 @@ const MOST_OUTPUTS: usize = 1_000_000;
 /// Requests of the endpoint to the hostile peers that may be open.
 const MOST_REQUESTS: usize = 4;
 /// Time after which nothing that the hostile peers did holds the honest one up:
-/// some time-outs one after the other.
-const HONEST_NS: u64 = 500_000_000;
+/// they are presumed dead, and some time-outs.
+const HONEST_NS: u64 = 1_500_000_000;
 /// Time after which everything must be over: 100 time-outs, and the patience.
 const END_NS: u64 = 60_000_000_000;
 
