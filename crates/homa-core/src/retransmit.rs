@@ -144,8 +144,17 @@ impl Endpoint {
             at = skip_to.max(gap_end);
         }
         self.counters.resends_repeated += repeated;
-        // If there is no room to remember it, it may be sent twice.
-        let _ = self.ranges.insert(&mut message.answered, range, max);
+        let answered = &mut message.answered;
+        if self.ranges.insert(answered, range.clone(), max).is_err() {
+            // More than can be told apart: all between counts as answered, or
+            // whoever asks for many ranges could ask for the last again and again.
+            let first = self.ranges.first(answered).unwrap_or(range.clone());
+            let last = self.ranges.last(answered).unwrap_or(range.clone());
+            let all = first.start.min(range.start)..last.end.max(range.end);
+            self.ranges.clear(answered);
+            // If not even this finds room, it may be sent twice.
+            let _ = self.ranges.insert(answered, all, max);
+        }
         Ok(())
     }
 
