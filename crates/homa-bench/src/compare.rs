@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::classes::SizeClasses;
 use crate::error::BenchError;
 use crate::progress::Progress;
-use crate::report::Report;
+use crate::report::{Report, SetupReport};
 use crate::run::{self, End, Outcome, Setup, Totals};
 use crate::stop::Stop;
 use crate::transport::Transport;
@@ -107,10 +107,11 @@ impl Comparison {
     }
 }
 
-/// One transport's share of one part.
+/// One transport's share of one part. The client is gone: there may be no room
+/// for the next one beside it.
 struct Share {
     outcome: Outcome,
-    transport: Box<dyn Transport>,
+    setup: SetupReport,
 }
 
 /// Runs all rounds. `progress` gets the intervals of all turns.
@@ -154,7 +155,7 @@ pub fn compare(
                 match share {
                     Some(share) => {
                         put_together(&mut share.outcome, turn.outcome);
-                        share.transport = turn.transport;
+                        share.setup = turn.setup;
                     }
                     none => *none = Some(turn),
                 }
@@ -209,7 +210,10 @@ fn take_turn(
     let mut transport = connect()?;
     progress.turn(&format!("{} {name}", transport.protocol()));
     let outcome = run::run(transport.as_mut(), setup, stop, progress)?;
-    Ok(Share { outcome, transport })
+    Ok(Share {
+        outcome,
+        setup: SetupReport::of(transport.as_ref(), setup),
+    })
 }
 
 /// What one turn does: every round has other requests, each transport the same.
@@ -224,14 +228,16 @@ fn of_round(setup: &Setup, round: u32, rounds: u32) -> Setup {
 }
 
 fn report(part: &Part, share: Share, plan: &Plan) -> Report {
-    let Share {
-        mut outcome,
-        transport,
-    } = share;
+    let Share { mut outcome, setup } = share;
     let classes = SizeClasses::deciles(&part.setup.workload);
     outcome.digest = outcome.recorder.digest(&classes, &part.setup.ideal, None);
-    Report::new(
-        transport.as_ref(),
+    let setup = SetupReport {
+        duration_s: part.setup.duration.as_secs_f64(),
+        seed: part.setup.seed,
+        ..setup
+    };
+    Report::assembled(
+        setup,
         &part.setup,
         outcome,
         &part.title,

@@ -105,7 +105,7 @@ pub enum BenchError {
     },
     /// Requests that cannot be carried.
     #[error(
-        "a message of {bytes} B is longer than the {limit} B that {protocol} carries here: use --max-message {limit}"
+        "a message of {bytes} B is longer than the {limit} B that {protocol} carries here: ask for shorter requests (--size, --workload, --max-message) or responses (--response-size)"
     )]
     MessageTooLong {
         /// What was asked for.

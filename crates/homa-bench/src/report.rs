@@ -102,7 +102,8 @@ pub struct SetupReport {
 }
 
 impl SetupReport {
-    fn of(transport: &dyn Transport, setup: &Setup) -> Self {
+    /// What was asked for, and what the transport made of it.
+    pub(crate) fn of(transport: &dyn Transport, setup: &Setup) -> Self {
         let workload = &setup.workload;
         let shortest = workload
             .points()
@@ -148,6 +149,23 @@ impl Report {
         title: &str,
         command: Vec<String>,
     ) -> Self {
+        Self::assembled(
+            SetupReport::of(transport, setup),
+            setup,
+            outcome,
+            title,
+            command,
+        )
+    }
+
+    /// The same without the transport, which may be closed by now.
+    pub(crate) fn assembled(
+        setup_report: SetupReport,
+        setup: &Setup,
+        outcome: Outcome,
+        title: &str,
+        command: Vec<String>,
+    ) -> Self {
         let (end, error) = match &outcome.end {
             End::Complete => ("complete", None),
             End::Interrupted => ("interrupted", None),
@@ -163,7 +181,7 @@ impl Report {
                 .unwrap_or(Duration::ZERO)
                 .as_secs(),
             host: Host::here(),
-            setup: SetupReport::of(transport, setup),
+            setup: setup_report,
             end,
             error,
             notes: notes(setup, &outcome),

@@ -37,13 +37,14 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Ok(parts) => parts,
         Err(problem) => return fail(EXIT_USAGE, problem),
     };
-    let servers = if arguments.local {
-        Vec::new()
-    } else {
-        match resolve(arguments.servers()) {
-            Ok(servers) => servers,
-            Err(problem) => return fail(EXIT_USAGE, problem),
-        }
+    let servers = match arguments.servers() {
+        Ok(None) => Ok(Vec::new()),
+        Ok(Some(list)) => resolve(list),
+        Err(problem) => Err(problem.to_owned()),
+    };
+    let servers = match servers {
+        Ok(servers) => servers,
+        Err(problem) => return fail(EXIT_USAGE, problem),
     };
     let result = stop_on_signals()
         .map_err(BenchError::system("signal handlers"))

@@ -51,8 +51,8 @@ pub(crate) struct HomaArguments {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_incoming: Option<u32>,
 
-    /// One system call's work for each UDP packet: no segmentation offload
-    /// (GSO, GRO).
+    /// No segmentation offload (GSO, GRO): each UDP packet passes the kernel
+    /// alone.
     #[arg(long)]
     no_gso: bool,
 
@@ -119,6 +119,11 @@ impl HomaArguments {
         core.unscheduled_bytes = self.unscheduled;
         core.max_incoming_bytes = self.max_incoming;
         options
+    }
+
+    /// Whether one network namespace has room for only one endpoint.
+    pub(crate) fn is_alone_in_its_namespace(&self) -> bool {
+        self.datapath == Datapath::Raw
     }
 
     /// The options that a server must share with this client, as arguments.

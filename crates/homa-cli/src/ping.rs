@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use homa_bench::error::BenchError;
 use homa_bench::message::ResponseSize;
 use homa_bench::ping::{self, Answer, AnswerOutcome, Setup, Summary};
 use homa_bench::run::Verify;
@@ -117,6 +118,19 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Ok(transport) => transport,
         Err(error) => return fail(EXIT_FAILED, error),
     };
+    let longest = arguments
+        .size
+        .max(arguments.response_size.bytes_for(arguments.size));
+    if longest > transport.max_message_bytes() {
+        return fail(
+            EXIT_USAGE,
+            BenchError::MessageTooLong {
+                bytes: longest.into(),
+                limit: transport.max_message_bytes().into(),
+                protocol: transport.protocol(),
+            },
+        );
+    }
     let setup = Setup {
         size_bytes: arguments.size,
         response: arguments.response_size,

@@ -47,7 +47,12 @@ fn usage__workloads_and_loads() {
         2,
         &["more than one client can offer"],
     );
-    assert_says(&["bench"], 2, &["HOST"]);
+    assert_says(&["bench"], 2, &["Give HOST", "--local"]);
+    assert_says(
+        &["bench", "--local", "--datapath", "raw"],
+        2,
+        &["one endpoint", "another namespace"],
+    );
     assert_says(&["bench", host, "--local"], 2, &["cannot be used with"]);
     assert_says(&["ping", "-s", "3", host], 2, &["at least 8 bytes"]);
     assert_says(
@@ -184,6 +189,50 @@ fn clients__a_server_of_the_other_protocol() {
         &["ping", server.address()],
         1,
         &["is `homa server --protocol homa` running there"],
+    );
+}
+
+#[test]
+fn clients__messages_that_are_too_long() {
+    let server = Server::of("homa");
+    let address = server.address();
+    assert_says(
+        &["ping", "-s", "100m", "-c", "1", address],
+        2,
+        &["longer than the 67108864 B that homa carries", "--size"],
+    );
+    assert_says(
+        &["bench", address, "--workload", "100m", "--outstanding", "1"],
+        1,
+        &["longer than the 67108864 B that homa carries", "--workload"],
+    );
+}
+
+/// Root may, others may not.
+#[test]
+fn raw__without_the_right_to() {
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--clear-groups", "--bounding-set=-all"])
+        .arg(env!("CARGO_BIN_EXE_homa"))
+        .args(["ping", "--datapath", "raw", "127.0.0.1"]);
+    if !Command::new("setpriv")
+        .args(["--reuid=65534", "--clear-groups", "--bounding-set=-all"])
+        .args([env!("CARGO_BIN_EXE_homa"), "--version"])
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
+        homa_test::skip(
+            "raw__without_the_right_to",
+            "no root that setpriv could take rights from, or the program cannot be read by others",
+        );
+        return;
+    }
+    let ran = finish(start(&mut command));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(
+        ran.err.contains("CAP_NET_RAW") && ran.err.contains("UDP"),
+        "{ran:?}"
     );
 }
 

@@ -118,7 +118,12 @@ impl Client {
                         protocol: "homa",
                     });
                 }
-                CallError::HostUnreachable | CallError::ProtocolUnsupported => {
+                CallError::ProtocolUnsupported => {
+                    return Err(BenchError::Transport(format!(
+                        "nobody speaks Homa over raw IP on {peer}: is `homa server --datapath raw` running there? Both sides must use the same --datapath"
+                    )));
+                }
+                CallError::HostUnreachable => {
                     return Err(BenchError::Unreachable {
                         peer,
                         protocol: "homa",

@@ -134,8 +134,11 @@ impl Options {
     /// What a firewall would see.
     pub(super) fn traffic(&self, peer: SocketAddr) -> String {
         match self.carrier {
-            Carrier::Udp => format!("UDP port {}", peer.port()),
-            Carrier::Raw => "IP protocol 146".into(),
+            Carrier::Udp => format!(
+                "UDP port {} (and is --datapath udp the server's too)",
+                peer.port()
+            ),
+            Carrier::Raw => "IP protocol 146 (and is --datapath raw the server's too)".into(),
         }
     }
 

@@ -76,7 +76,7 @@ pub(super) enum Mode {
 #[command(after_help = "Try --help for examples, and for what is measured.")]
 pub(crate) struct Arguments {
     /// Servers: HOST or HOST:PORT (default port 4000), several with commas.
-    #[arg(value_name = "HOST[:PORT],...", required_unless_present_any = ["local", "settings"], conflicts_with = "local")]
+    #[arg(value_name = "HOST[:PORT],...", conflicts_with = "local")]
     servers: Option<String>,
 
     /// Start a server on this machine for the time of the run, and measure
@@ -214,9 +214,18 @@ impl Arguments {
         self.protocol.unwrap_or(default).list()
     }
 
-    /// As given; empty with `--local`.
-    pub(super) fn servers(&self) -> &str {
-        self.servers.as_deref().unwrap_or_default()
+    /// The servers as given; none with `--local`.
+    pub(super) fn servers(&self) -> Result<Option<&str>, &'static str> {
+        match &self.servers {
+            Some(list) => Ok(Some(list)),
+            None if !self.local => Err(
+                "which server? Give HOST, on which `homa server` runs, or --local to start one here (--help has examples)",
+            ),
+            None if self.homa.is_alone_in_its_namespace() => Err(
+                "--local has both ends in one network namespace, where raw IP has room for one endpoint: start `homa server --datapath raw` on another host or in another namespace",
+            ),
+            None => Ok(None),
+        }
     }
 
     /// Whether JSON takes the place of the text.
