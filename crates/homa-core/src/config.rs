@@ -185,9 +185,10 @@ pub struct Settings {
     /// Silence of a whole peer after which server RPCs that wait for it are
     /// reclaimed: 10 × `timeout_ns`.
     pub reclaim_ns: u64,
-    /// Silence about one RPC after which it fails even though its peer lives,
-    /// and is not sent again: ¾ of `duplicate_lifetime_ns`, so that the server
-    /// still remembers what it finished, and at least `timeout_ns`.
+    /// Silence about one RPC after which it fails even though its peer lives: ¾
+    /// of `duplicate_lifetime_ns`, and at least `timeout_ns`. After the former
+    /// it is not sent again in any case, so that the server still remembers
+    /// what it finished.
     pub patience_ns: u64,
     /// Silence about one RPC after which a server gives its response up even
     /// though the peer lives: 100 × `timeout_ns`.

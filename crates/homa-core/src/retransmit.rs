@@ -195,6 +195,10 @@ impl Endpoint {
                 self.end(slot, Ending::Failed(Failure::Timeout));
             }
             (true, Phase::Outgoing) => self.repeat_request(now, slot),
+            (true, Phase::Incoming) if self.is_lost(now, slot) => {
+                self.counters.timeouts += 1;
+                self.end(slot, Ending::Failed(Failure::Timeout));
+            }
             (false, Phase::InService) => {
                 self.counters.ended_by_unknown += 1;
                 self.client_gone(slot);
@@ -210,12 +214,24 @@ impl Endpoint {
     }
 
     /// So long after the last sign of this RPC the server may have executed it,
-    /// and remember that no more.
+    /// and remember that no more: ¾ of what a server remembers, also where
+    /// `timeout_ns` lets a client wait longer.
     fn may_be_forgotten(&self, now: Time, slot: u32) -> bool {
+        let remembered_ns = self.settings.duplicate_lifetime_ns / 4 * 3;
         self.uses(Mechanisms::TIMEOUT)
             && self.rpcs.slot(slot).is_some_and(|rpc| {
-                rpc.outgoing.fully_sent()
-                    && now.since(rpc.silence.since) >= self.settings.patience_ns
+                rpc.outgoing.fully_sent() && now.since(rpc.silence.since) >= remembered_ns
+            })
+    }
+
+    /// The server has lost the response that was coming: not a late packet, as
+    /// nothing has come for so long and it was asked for again and again.
+    fn is_lost(&self, now: Time, slot: u32) -> bool {
+        self.uses(Mechanisms::TIMEOUT)
+            && self.rpcs.slot(slot).is_some_and(|rpc| {
+                rpc.expects()
+                    && now.since(rpc.silence.since) >= self.settings.timeout_ns
+                    && rpc.silence.unanswered >= self.settings.timeout_resends
             })
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A socket keeps the last ICMP error and returns it from the next call,
 //! whatever that call was about. So an error says nothing about a packet until
-//! it comes twice in a row for the same one; an ICMP error is given once.
+//! it comes again and again for the same one: each ICMP error is given once,
+//! and the next attempt follows within a microsecond or two.
 
 use std::io;
 
@@ -12,6 +13,11 @@ use super::error_number;
 /// Each is taken off the socket when met; more than this in one call is a storm
 /// of ICMP.
 pub(crate) const PENDING_LIMIT: usize = 64;
+
+/// So often in a row an error is the packet's own. Less would not do: where
+/// packets are damaged on their way, ICMP errors come close together, and two in
+/// a row have ended the RPCs of a peer that they were not about.
+pub(crate) const OWN_AFTER: usize = 8;
 
 /// What an error means if it is not an old one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::Sockets;
 use crate::counters::Cell;
 use crate::send_batch::Group;
 use crate::socket::transmit::{LANES, Message};
-use crate::socket::trouble::{Load, PENDING_LIMIT, Trouble};
+use crate::socket::trouble::{Load, OWN_AFTER, PENDING_LIMIT, Trouble};
 use crate::socket::{Family, Socket, lock};
 use crate::{Blocked, NetworkErrorKind, SendBatch, SendOutcome};
 
@@ -19,6 +19,8 @@ use crate::{Blocked, NetworkErrorKind, SendBatch, SendOutcome};
 struct Attempt {
     /// The error of the last attempt, if it failed.
     failed: Option<Trouble>,
+    /// How often that error has come in a row.
+    times: usize,
     pending: usize,
     /// Packets of the first group to be sent one by one.
     singles: usize,
@@ -127,8 +129,11 @@ impl Sockets {
             }
             _ => {}
         }
-        let twice = attempt.failed.replace(trouble) == Some(trouble);
-        if trouble == Trouble::Pending || !twice {
+        if attempt.failed.replace(trouble) != Some(trouble) {
+            attempt.times = 0;
+        }
+        attempt.times += 1;
+        if trouble == Trouble::Pending || attempt.times < OWN_AFTER {
             attempt.pending += 1;
             if attempt.pending > PENDING_LIMIT {
                 return Step::Stop(Blocked::UntilWritable(socket.fd()));
@@ -145,6 +150,7 @@ impl Sockets {
             // are fragmented. Ask anew: the MTU has just fallen, it seems.
             self.routes.forget(&group.path.remote);
             attempt.failed = None;
+            attempt.times = 0;
             attempt.singles = group.packets();
             if group.segment > self.max_packet(&group.path) || trouble == Trouble::TooBig {
                 self.counters.tx_gso_too_big.increment();
@@ -238,7 +244,7 @@ mod tests {
         let group = batch.groups()[0];
         let socket = sockets.each().next().unwrap();
         let mut attempt = Attempt::default();
-        for _ in 0..2 {
+        for _ in 0..OWN_AFTER {
             assert_eq!(attempt.singles, 0, "once is not enough");
             let step = sockets.judge(trouble, Load::SuperPacket, socket, &group, &mut attempt);
             assert!(matches!(step, Step::Again));
