@@ -253,6 +253,28 @@ mod tests {
     }
 
     #[test]
+    fn judge__errors_close_together_are_not_the_packets_own() {
+        let socket = Socket::open(Family::V4, libc::SOCK_DGRAM, 0).unwrap();
+        let sockets = Sockets::new(Some(socket), None, Encapsulation::Udp, true);
+        let mut batch = SendBatch::default();
+        let path = Path::to(([127, 0, 0, 1], 9).into());
+        batch.push(&path, 0, 100).unwrap().fill(0);
+        let group = batch.groups()[0];
+        let socket = sockets.each().next().unwrap();
+        let mut attempt = Attempt::default();
+        let mut judge =
+            |trouble| sockets.judge(trouble, Load::Packet, socket, &group, &mut attempt);
+        // What ICMP about other packets has left on the socket, each time anew.
+        for trouble in [Trouble::Unreachable, Trouble::Other, Trouble::Unreachable] {
+            for _ in 1..OWN_AFTER {
+                assert!(matches!(judge(trouble), Step::Again));
+            }
+        }
+        let own = judge(Trouble::Unreachable);
+        assert!(matches!(own, Step::Drop(NetworkErrorKind::HostUnreachable)));
+    }
+
+    #[test]
     fn judge__no_segmentation_is_for_good() {
         let (sockets, attempt) = refuse(Trouble::NoSegmentation);
         assert_eq!((attempt.singles, sockets.gso()), (4, false));
