@@ -7,7 +7,6 @@
 
 use crate::config::Settings;
 use crate::endpoint::{Control, Endpoint};
-use crate::incoming::Memory;
 use crate::mechanism::Mechanisms;
 use crate::rpc::{Client, Ending, Failure, Kind, Phase, Rpc};
 use crate::time::Time;
@@ -105,26 +104,23 @@ impl Endpoint {
         Some(now + self.settings.resend_interval_ns)
     }
 
-    /// A message without memory is asked about nothing and may wait for long; it
-    /// ends when its whole peer is presumed dead. One that lives is heard: it
-    /// asks, and is told that we are busy.
+    /// A request that waits for memory or for its turn to be granted is asked
+    /// about nothing and may wait for long; it ends when its whole peer is
+    /// presumed dead. A client that lives is heard: it asks, and is told that we
+    /// are busy. (A server that waits for our grants need not be heard, so no
+    /// response ends like this.)
     fn look_at_waiting(&mut self, now: Time, slot: u32) -> Option<Time> {
         let rpc = self.rpcs.slot(slot)?;
-        if rpc.incoming.memory != Memory::Awaited || !self.uses(Mechanisms::TIMEOUT) {
+        let waits = !rpc.is_client() && !rpc.incoming.is_complete();
+        if !waits || !self.uses(Mechanisms::TIMEOUT) {
             return None;
         }
         let peer = self.peers.slot(rpc.peer)?;
         if now.since(peer.last_heard) < self.settings.reclaim_ns {
             return Some(now + self.settings.timeout_ns);
         }
-        let ending = if rpc.is_client() {
-            self.counters.timeouts += 1;
-            Ending::Failed(Failure::Timeout)
-        } else {
-            self.counters.requests_discarded += 1;
-            Ending::Released
-        };
-        self.end(slot, ending);
+        self.counters.requests_discarded += 1;
+        self.end(slot, Ending::Released);
         None
     }
 

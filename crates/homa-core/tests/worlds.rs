@@ -22,8 +22,13 @@ use support::{LinkFaults, MS, Outcome, Random, Service, US, World, config};
 const BUDGET: Duration = Duration::from_secs(20);
 
 /// Seeds of worlds in which something once went wrong, and what.
-const ONCE_FAILED: [(u64, &str); 1] =
-    [(1_055_901, "a grant that ended before what had come already")];
+const ONCE_FAILED: [(u64, &str); 2] = [
+    (1_055_901, "a grant that ended before what had come already"),
+    (
+        1_090_339,
+        "the only turn to be granted kept by a lost response",
+    ),
+];
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
