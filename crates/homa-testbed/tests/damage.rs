@@ -42,8 +42,15 @@ impl Seen {
     }
 }
 
-/// Runs all calls with these faults and looks at what both ends say.
-fn run(testbed: &Testbed, carrier: Carrier, v6: bool, seed: u64, faults: Faults) -> Seen {
+/// Runs calls with these faults and looks at what both ends say.
+fn run(
+    testbed: &Testbed,
+    carrier: Carrier,
+    v6: bool,
+    seed: u64,
+    faults: Faults,
+    calls: &[(usize, usize)],
+) -> Seen {
     let [client_host, server_host] = pair(testbed);
     let before: u64 = testbed.hosts().iter().map(bad_checksums).sum();
     let wire = testbed.wire().unwrap();
@@ -56,10 +63,10 @@ fn run(testbed: &Testbed, carrier: Carrier, v6: bool, seed: u64, faults: Faults)
         server_host.v4()
     };
     let mut outcome = Outcome::default();
-    for (length, calls) in CALLS {
-        call_all(&client, to, length, calls, &mut outcome);
+    for (length, calls) in calls {
+        call_all(&client, to, *length, *calls, &mut outcome);
     }
-    let total: usize = CALLS.iter().map(|(_, calls)| calls).sum();
+    let total: usize = calls.iter().map(|(_, calls)| calls).sum();
     assert_eq!(outcome.succeeded, total, "{:?}", outcome.failures);
     outcome.check_executions(&server.executed());
     let after: u64 = testbed.hosts().iter().map(bad_checksums).sum();
@@ -107,7 +114,7 @@ fn each(test: &str, carrier: Carrier, faults: fn(f64) -> Faults, check: fn(&Seen
     for v6 in [false, true] {
         for share in [0.01, 0.05] {
             let seed = 40 + u64::from(v6);
-            let seen = run(&testbed, carrier, v6, seed, faults(share));
+            let seen = run(&testbed, carrier, v6, seed, faults(share), &CALLS);
             assert_eq!(seen.wire.oversize, 0);
             check(&seen, share);
         }
@@ -124,7 +131,7 @@ fn clean(test: &str, carrier: Carrier) {
         return;
     };
     for v6 in [false, true] {
-        let seen = run(&testbed, carrier, v6, 1, Faults::default());
+        let seen = run(&testbed, carrier, v6, 1, Faults::default(), &CALLS);
         // Over 3 MB each way, most of it in full packets.
         assert!(seen.wire.frames > 4_000, "{:?}", seen.wire);
         assert_eq!(seen.both("core", "timeouts"), 0);
@@ -283,4 +290,37 @@ fn everything__udp() {
 #[test]
 fn everything__raw() {
     each("everything__raw", Carrier::Raw, everything, loss_is_seen);
+}
+
+/// Rounds with endpoints that know nothing of each other yet: most of what can
+/// go wrong between two of them does so at their first packets.
+const ROUNDS: u64 = 20;
+
+fn short_calls(test: &str, carrier: Carrier) {
+    let options = Options {
+        network: Network::Wire(Wire::default()),
+        ..Options::default()
+    };
+    let Some(testbed) = testbed(test, &options) else {
+        return;
+    };
+    let mut lost = 0;
+    for round in 0..ROUNDS {
+        let calls = [(1, 100), (100, 100), (1_416, 60)];
+        let faults = everything(0.05);
+        let seen = run(&testbed, carrier, round % 2 == 1, round, faults, &calls);
+        lost += seen.wire.lost;
+    }
+    assert!(lost > 500, "{lost}");
+    testbed.verify().unwrap();
+}
+
+#[test]
+fn short_calls__udp() {
+    short_calls("short_calls__udp", Carrier::Udp);
+}
+
+#[test]
+fn short_calls__raw() {
+    short_calls("short_calls__raw", Carrier::Raw);
 }
