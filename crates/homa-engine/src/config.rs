@@ -11,6 +11,8 @@ pub struct EngineConfig {
     pub core: homa_core::Config,
     /// Who drives the engine.
     pub drive: Drive,
+    /// When what callers submit is sent.
+    pub sending: Sending,
     /// How long a blocking caller polls the datapath before it sleeps. 0 is
     /// best where cores are shared. Where a core is to spare, waking a sleeping
     /// one costs 45 to 100 µs on a virtual machine, so that spinning as long
@@ -43,6 +45,7 @@ impl Default for EngineConfig {
         Self {
             core: homa_core::Config::default(),
             drive: Drive::Inline,
+            sending: Sending::AtOnce,
             spin_before_sleep: Duration::ZERO,
             max_calls: 32_768,
             max_outgoing_bytes: 256 << 20,
@@ -85,6 +88,18 @@ impl Drive {
     pub(crate) fn is_outside(self) -> bool {
         matches!(self, Self::External | Self::Watched)
     }
+}
+
+/// When requests, responses and aborts leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// Before the call that submits them returns: lowest latency for one.
+    AtOnce,
+    /// In the next turn of the engine, whose driver is told: those that are
+    /// submitted between two turns leave in as few system calls as there can
+    /// be. For a loop that submits, then drives, then looks: with many short
+    /// messages it needs a quarter of the processor time.
+    NextTurn,
 }
 
 /// The IPv4 TOS (IPv6 traffic class) byte for each priority level.

@@ -116,7 +116,8 @@ impl Engine {
         Listener::open(self, port)
     }
 
-    /// Answers a request; the response is sent before this returns.
+    /// Answers a request; the response is sent before this returns, unless
+    /// [`crate::Sending::NextTurn`] was chosen.
     pub fn respond(&self, request: RequestId, message: Message) -> Result<(), RespondError> {
         let inner = &self.inner;
         let answered = inner.quietly(|state, now| state.respond(now, request.0, &message));

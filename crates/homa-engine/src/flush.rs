@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 
 use homa_datapath::{Blocked, SendBatch};
 
+use crate::config::Sending;
 use crate::inner::Inner;
 use crate::state::Block;
 
@@ -50,8 +51,14 @@ impl Inner {
     }
 
     /// A flush by a thread that does not drive: what it leaves is for the
-    /// driver. Then does what must follow.
+    /// driver, and so is all with [`Sending::NextTurn`]. Then does what must
+    /// follow.
     pub(crate) fn flush_and_settle(&self) {
+        if self.when == Sending::NextTurn {
+            self.settle();
+            self.rouse();
+            return;
+        }
         let flushed = self.flush();
         self.settle();
         if flushed == Flushed::More {

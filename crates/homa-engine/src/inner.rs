@@ -20,7 +20,7 @@ use crate::identity;
 use crate::sleep::Alarm;
 use crate::state::{Interrupt, Own, State};
 use crate::thread::Parting;
-use crate::{Drive, EngineConfig, StartError, TosMap};
+use crate::{Drive, EngineConfig, Sending, StartError, TosMap};
 
 /// Messages that one call receives: each can be a super-packet of 64.
 const RECEIVE_MESSAGES: usize = 16;
@@ -32,6 +32,7 @@ pub(crate) struct Inner {
     pub(crate) clock: Clock,
     pub(crate) datapath: Arc<dyn Datapath>,
     pub(crate) drive: Drive,
+    pub(crate) when: Sending,
     pub(crate) spin: Duration,
     pub(crate) tos: TosMap,
     pub(crate) kind: Kind,
@@ -91,6 +92,7 @@ impl Inner {
             clock,
             datapath,
             drive: config.drive,
+            when: config.sending,
             spin: config.spin_before_sleep,
             tos: config.tos,
             kind,

@@ -61,7 +61,7 @@ mod turn;
 mod watch;
 
 pub use call::{Call, CallOptions, OneWay, Permit, Reserve};
-pub use config::{Drive, EngineConfig, TosMap};
+pub use config::{Drive, EngineConfig, Sending, TosMap};
 pub use counters::{Counters, Gauges, Stats};
 pub use engine::{Drained, Engine, Turn};
 pub use error::{

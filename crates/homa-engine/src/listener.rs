@@ -240,7 +240,8 @@ impl Responder {
         self.id
     }
 
-    /// Answers; the response is sent before this returns. After an error the
+    /// Answers; the response is sent before this returns, unless
+    /// [`crate::Sending::NextTurn`] was chosen. After an error the
     /// request is ended as dropped; use [`Engine::respond`] to try again.
     pub fn respond(mut self, message: impl Into<Message>) -> Result<(), RespondError> {
         self.engine.respond(self.id, message.into())?;

@@ -11,7 +11,7 @@ use std::task::{Wake, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use homa_engine::{CallOptions, Drive, Engine, EngineConfig};
+use homa_engine::{CallOptions, Drive, Engine, EngineConfig, Sending};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use support::*;
 
@@ -19,6 +19,15 @@ use support::*;
 struct Ring {
     descriptor: std::os::fd::OwnedFd,
     rung: AtomicUsize,
+}
+
+impl Ring {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            descriptor: eventfd(0, EventfdFlags::NONBLOCK).unwrap(),
+            rung: AtomicUsize::new(0),
+        })
+    }
 }
 
 impl Wake for Ring {
@@ -37,10 +46,7 @@ struct Driver {
 impl Driver {
     /// Drives edge by edge: turns until there is no more, then sleeps.
     fn start(engine: &Arc<Engine>) -> Self {
-        let ring = Arc::new(Ring {
-            descriptor: eventfd(0, EventfdFlags::NONBLOCK).unwrap(),
-            rung: AtomicUsize::new(0),
-        });
+        let ring = Ring::new();
         let stop = Arc::new(AtomicBool::new(false));
         let thread = thread::spawn({
             let (engine, ring, stop) = (engine.clone(), ring.clone(), stop.clone());
@@ -142,4 +148,46 @@ fn wait__blocking_callers_need_no_driver_outside() {
     }
     server.close();
     answering.join().unwrap();
+}
+
+#[test]
+fn drive__with_sending_in_the_next_turn_calls_leave_together() {
+    let config = EngineConfig {
+        drive: Drive::External,
+        sending: Sending::NextTurn,
+        ..config()
+    };
+    let (client, server) = (Engine::new(config, udp()).unwrap(), engine(udp()));
+    let listener = server.listen(0).unwrap();
+    let to = address(&server);
+    let ring = Ring::new();
+    client.register_driver(&Waker::from(ring.clone()));
+    // From a turn without anything left on, the driver may sleep.
+    while client.drive().more {}
+    let sends = || client.stats().datapath.tx_syscalls;
+    let before = sends();
+    let rung = ring.rung.load(Ordering::SeqCst);
+    let calls: Vec<_> = (0..32)
+        .map(|_| {
+            client
+                .call(to, "x", CallOptions::until(patience()))
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(sends(), before, "nothing is sent by who submits");
+    assert!(
+        ring.rung.load(Ordering::SeqCst) > rung,
+        "the driver is told"
+    );
+    client.drive();
+    let used = sends() - before;
+    assert!((1..=4).contains(&used), "{used} sends of 32 calls");
+    for _ in 0..calls.len() {
+        let request = listener.accept().wait().unwrap();
+        request.responder.unwrap().respond("y").unwrap();
+    }
+    // Who waits drives.
+    for call in calls {
+        assert!(call.wait().unwrap() == b"y"[..]);
+    }
 }

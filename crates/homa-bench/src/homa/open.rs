@@ -7,7 +7,7 @@ use homa_core::{Config, ConfigError, LARGEST_MESSAGE_BYTES, Settings};
 use homa_datapath::{
     BindError, Datapath, Offload, Raw, RawOptions, Tap, TapOptions, Udp, UdpOptions,
 };
-use homa_engine::{Drive, Engine, EngineConfig, StartError};
+use homa_engine::{Drive, Engine, EngineConfig, Sending, StartError};
 
 use crate::error::BenchError;
 
@@ -99,6 +99,8 @@ impl Options {
         let config = EngineConfig {
             core: self.core.clone(),
             drive: Drive::External,
+            // Both loops drive right after they have submitted.
+            sending: Sending::NextTurn,
             // The harness limits what is outstanding.
             max_outgoing_bytes: u64::MAX / 2,
             ..EngineConfig::default()
