@@ -153,13 +153,16 @@ impl Engine {
     /// [`crate::Drive::Watched`] should.
     pub fn drive(&self) -> Turn {
         let inner = &self.inner;
-        let mut more = inner.outside_turn().more;
+        let done = inner.outside_turn();
+        let mut more = done.more;
         let (next, writable) = inner.with(|state, now| {
             let writable = match state.blocked {
                 Some(Block::Writable(descriptor)) => Some(descriptor),
                 _ => None,
             };
-            let next = state.next_due(now);
+            let next = state
+                .next_due(now)
+                .map(|due| done.flushed.postpone(now, due));
             more |= next.is_some_and(|next| next <= now);
             if inner.drive.is_outside() {
                 state.fallback = if more {

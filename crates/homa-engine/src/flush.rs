@@ -9,6 +9,7 @@
 use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
 
+use homa_core::Time;
 use homa_datapath::{Blocked, SendBatch};
 
 use crate::config::Sending;
@@ -27,6 +28,23 @@ const RETRY_NS: u64 = 100_000;
 pub(crate) enum Flushed {
     All,
     More,
+    /// Another thread sends, and will look again before it stops.
+    Elsewhere,
+}
+
+/// For how long a driver leaves what is due to a thread that sends: it may have
+/// been put off its processor in the middle, and to look again and again would
+/// keep it off. It tells the driver when it has sent and something is left.
+const SENDER_NS: u64 = 200_000;
+
+impl Flushed {
+    /// When to act on what is due at `due`.
+    pub(crate) fn postpone(self, now: Time, due: Time) -> Time {
+        match self {
+            Self::Elsewhere => due.max(now + SENDER_NS),
+            Self::All | Self::More => due,
+        }
+    }
 }
 
 impl Inner {
@@ -39,7 +57,7 @@ impl Inner {
             let mut batch = match self.sending.try_lock() {
                 Ok(batch) => batch,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => return flushed,
+                Err(TryLockError::WouldBlock) => return Flushed::Elsewhere,
             };
             self.send_wanted.store(false, Ordering::SeqCst);
             flushed = self.send_batches(&mut batch);

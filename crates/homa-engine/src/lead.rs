@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use homa_core::{MILLISECOND_NS, Time};
 
 use crate::Drive;
+use crate::flush::Flushed;
 use crate::inner::Inner;
 use crate::park::Parker;
 use crate::sleep::{Woken, sleep};
@@ -67,8 +68,9 @@ impl State {
     }
 
     /// Until when the leader may sleep; `None` if something is due now.
-    fn lead_until(&mut self, now: Time, deadline: Time) -> Option<Time> {
-        let until = self.next_due(now).unwrap_or(NEVER).min(deadline);
+    fn lead_until(&mut self, now: Time, deadline: Time, flushed: Flushed) -> Option<Time> {
+        let due = self.next_due(now).unwrap_or(NEVER);
+        let until = flushed.postpone(now, due).min(deadline);
         if until <= now {
             return None;
         }
@@ -175,8 +177,9 @@ impl Waiter<'_> {
         let deadline = self
             .deadline
             .map_or(NEVER, |deadline| inner.clock.time(deadline));
+        let mut flushed = Flushed::All;
         while !self.parker.is_notified() {
-            let trouble = match self.sleep(deadline) {
+            let trouble = match self.sleep(deadline, flushed) {
                 Some(Woken::Trouble) => Trouble::Likely,
                 Some(Woken::Alarm) if self.parker.is_notified() => return,
                 _ => Trouble::Unknown,
@@ -185,6 +188,7 @@ impl Waiter<'_> {
             while done.more && !self.parker.is_notified() && !self.is_late() {
                 done = inner.turn(Trouble::Unknown);
             }
+            flushed = done.flushed;
             if self.is_late() {
                 return;
             }
@@ -205,14 +209,14 @@ impl Waiter<'_> {
     }
 
     /// Sleeps until something is to be done; `None` if something is already.
-    fn sleep(&self, deadline: Time) -> Option<Woken> {
+    fn sleep(&self, deadline: Time, flushed: Flushed) -> Option<Woken> {
         let inner = self.inner;
         let (until, now, writable) = inner.quietly(|state, now| {
             let writable = match state.blocked {
                 Some(Block::Writable(descriptor)) => Some(descriptor),
                 _ => None,
             };
-            (state.lead_until(now, deadline), now, writable)
+            (state.lead_until(now, deadline, flushed), now, writable)
         });
         let until = until?;
         if !self.parker.begin_sleep() {

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use homa_core::Time;
 
+use crate::flush::Flushed;
 use crate::inner::{Inner, lock};
 use crate::lead::{NEVER, PATIENCE_NS};
 use crate::sleep::{Woken, rest, sleep};
@@ -79,10 +80,12 @@ impl Inner {
         self.timelessly(|state| state.counters.takeovers += 1);
         let mut trouble = Trouble::Unknown;
         while !self.is_stopped() {
-            while self.turn(trouble).more && !self.is_stopped() {
-                trouble = Trouble::Unknown;
+            let mut done = self.turn(trouble);
+            while done.more && !self.is_stopped() {
+                done = self.turn(Trouble::Unknown);
             }
-            match self.sleep_as_fallback() {
+            trouble = Trouble::Unknown;
+            match self.sleep_as_fallback(done.flushed) {
                 None => {}
                 Some(woken) => {
                     trouble = match woken {
@@ -98,13 +101,14 @@ impl Inner {
     }
 
     /// Sleeps until something is to be done; `None` if something is already.
-    fn sleep_as_fallback(&self) -> Option<Woken> {
+    fn sleep_as_fallback(&self, flushed: Flushed) -> Option<Woken> {
         let (until, now, writable) = self.quietly(|state, now| {
             let writable = match state.blocked {
                 Some(Block::Writable(descriptor)) => Some(descriptor),
                 _ => None,
             };
-            let until = state.next_due(now).unwrap_or(NEVER);
+            let due = state.next_due(now).unwrap_or(NEVER);
+            let until = flushed.postpone(now, due);
             if until > now {
                 state.fallback = Seat::Asleep(until);
             }
@@ -142,7 +146,7 @@ impl Inner {
                 std::hint::spin_loop();
                 continue;
             }
-            if self.sleep_as_fallback() == Some(Woken::Trouble) {
+            if self.sleep_as_fallback(done.flushed) == Some(Woken::Trouble) {
                 self.turn(Trouble::Likely);
             }
             busy_at = Instant::now();

@@ -41,6 +41,7 @@ pub(crate) struct Done {
     pub(crate) received: usize,
     /// Something is left to do at once.
     pub(crate) more: bool,
+    pub(crate) flushed: Flushed,
 }
 
 /// What the packets of a turn left to do.
@@ -69,6 +70,7 @@ impl Inner {
                     return Done {
                         received: 0,
                         more: false,
+                        flushed: Flushed::All,
                     };
                 }
             };
@@ -95,6 +97,7 @@ impl Inner {
         Done {
             received,
             more: after.more || flushed == Flushed::More || (received > 0 && rest == Rest::Unknown),
+            flushed,
         }
     }
 
@@ -173,8 +176,10 @@ impl Inner {
         if done.received == 0 && self.timelessly(|state| state.life != Life::Closed) {
             self.take_errors();
             self.settle();
+            let flushed = self.flush();
             return Done {
-                more: done.more | (self.flush() == Flushed::More),
+                more: done.more || flushed == Flushed::More,
+                flushed,
                 ..done
             };
         }

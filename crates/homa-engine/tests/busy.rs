@@ -5,9 +5,12 @@
 
 mod support;
 
+use std::net::UdpSocket;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use homa_engine::CallOptions;
+use homa_wire::{Body, Data, MAX_HEADER_LENGTH, Packet, SenderId};
 use support::*;
 
 #[test]
@@ -36,7 +39,7 @@ fn accept__others_go_on_while_the_only_handler_sleeps() {
         arrived < Duration::from_millis(900),
         "took {arrived:?}: somebody waited for the handler"
     );
-    std::thread::sleep(Duration::from_secs(1).saturating_sub(arrived));
+    thread::sleep(Duration::from_secs(1).saturating_sub(arrived));
     // All this time nobody has called into the server's engine.
     request.responder.unwrap().respond("first").unwrap();
     assert!(first.wait().unwrap() == b"first"[..]);
@@ -93,4 +96,40 @@ fn accept__takes_over_within_a_millisecond_or_so() {
         bulk.wait().unwrap();
     }
     assert!(slowest < Duration::from_millis(5), "took {slowest:?}");
+}
+
+/// A thread that sends may be put off its processor in the middle. Meanwhile
+/// a grant is due that only it can send: a driver that looked for that again
+/// and again would keep it off.
+#[test]
+fn drive__nobody_spins_while_another_thread_sends() {
+    const STUCK: Duration = Duration::from_millis(300);
+    let gets_stuck = thread::current().id();
+    let engine = engine(Hooked::udp(move |_| {
+        if thread::current().id() == gets_stuck {
+            thread::sleep(STUCK);
+        }
+    }));
+    let _listener = engine.listen(0).unwrap();
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (to, own) = (address(&engine), peer.local_addr().unwrap());
+    // The oldest message that needs grants gets one several times a
+    // millisecond, until it has been granted too much.
+    let body = Body::Data(Data {
+        message_length: 1_000_000,
+        incoming: 1,
+        ..Data::default()
+    });
+    let packet = Packet::new(own.port(), to.port(), SenderId(2), body);
+    let mut bytes = vec![0; MAX_HEADER_LENGTH];
+    let header = packet.emit(&mut bytes).unwrap();
+    peer.send_to(&bytes[..=header], to).unwrap();
+    eventually("it is granted", || engine.stats().core.fifo_grants > 0);
+    let before = engine.stats().engine.turns;
+    let began = Instant::now();
+    let _call = engine.call(own, "x", CallOptions::until(patience()));
+    let (turns, took) = (engine.stats().engine.turns - before, began.elapsed());
+    assert!(took >= STUCK, "{took:?}");
+    let most = took.as_micros() as u64 / 50;
+    assert!(turns < most, "{turns} turns in {took:?}");
 }

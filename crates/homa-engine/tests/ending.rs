@@ -4,19 +4,14 @@
 
 mod support;
 
-use std::io;
-use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::BorrowedFd;
+use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use homa_core::Identity;
-use homa_datapath::{
-    Datapath, Kind, MemNetwork, NetworkError, Path, ReceiveBatch, SendBatch, SendOutcome, Udp,
-    UdpOptions,
-};
+use homa_datapath::{MemNetwork, Udp, UdpOptions};
 use homa_engine::{AbortCode, CallError, CallOptions, Drained, Engine, ListenError, SubmitCause};
 use support::*;
 
@@ -238,55 +233,18 @@ fn new__wall_clock_steps_back_between_two_lives() {
     assert_eq!(answering.join().unwrap(), 6);
 }
 
-/// A datapath whose packets vanish from some moment on, as those of a process
-/// that was killed.
-struct Mute {
-    inner: Udp,
-    silent: Arc<AtomicBool>,
-}
-
-impl Datapath for Mute {
-    fn kind(&self) -> Kind {
-        self.inner.kind()
-    }
-    fn local_addresses(&self) -> Vec<SocketAddr> {
-        self.inner.local_addresses()
-    }
-    fn max_packet(&self, path: &Path) -> usize {
-        self.inner.max_packet(path)
-    }
-    fn send(&self, batch: &mut SendBatch) -> SendOutcome {
-        if self.silent.load(Ordering::SeqCst) {
-            batch.clear();
-            return SendOutcome::default();
-        }
-        self.inner.send(batch)
-    }
-    fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
-        self.inner.receive(batch)
-    }
-    fn errors(&self, report: &mut dyn FnMut(NetworkError<'_>)) {
-        self.inner.errors(report);
-    }
-    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.inner.descriptors()
-    }
-    fn next_release(&self) -> Option<Instant> {
-        self.inner.next_release()
-    }
-    fn counters(&self) -> homa_datapath::Counters {
-        self.inner.counters()
-    }
-}
-
 #[test]
 fn call__server_crashes_and_another_life_of_it_starts() {
     let client = engine(udp());
     let silent = Arc::new(AtomicBool::new(false));
-    let inner = Udp::bind(&UdpOptions::on("127.0.0.1:0".parse().unwrap())).unwrap();
-    let server = engine(Box::new(Mute {
-        inner,
-        silent: silent.clone(),
+    // From some moment on its packets vanish, as those of a killed process.
+    let server = engine(Hooked::udp({
+        let silent = silent.clone();
+        move |batch| {
+            if silent.load(Ordering::SeqCst) {
+                batch.clear();
+            }
+        }
     }));
     let own = address(&server);
     let listener = server.listen(0).unwrap();

@@ -1,13 +1,18 @@
 //! Engines on a network in memory or on loopback, and an echo server.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use homa_datapath::{Datapath, MemNetwork, Udp, UdpOptions};
+use homa_datapath::{
+    Counters, Datapath, Kind, MemNetwork, NetworkError, Path, ReceiveBatch, SendBatch, SendOutcome,
+    Udp, UdpOptions,
+};
 use homa_engine::{Engine, EngineConfig, Listener, Message};
 
 /// Long enough for any test, short enough to notice a hang.
@@ -28,6 +33,50 @@ pub fn config() -> EngineConfig {
 pub fn udp() -> Box<dyn Datapath> {
     let address = "127.0.0.1:0".parse().unwrap();
     Box::new(Udp::bind(&UdpOptions::on(address)).unwrap())
+}
+
+/// UDP on loopback that looks at each batch before it is sent.
+pub struct Hooked<F> {
+    inner: Udp,
+    hook: F,
+}
+
+impl<F: Fn(&mut SendBatch) + Send + Sync + 'static> Hooked<F> {
+    pub fn udp(hook: F) -> Box<dyn Datapath> {
+        let inner = Udp::bind(&UdpOptions::on("127.0.0.1:0".parse().unwrap())).unwrap();
+        Box::new(Self { inner, hook })
+    }
+}
+
+impl<F: Fn(&mut SendBatch) + Send + Sync> Datapath for Hooked<F> {
+    fn kind(&self) -> Kind {
+        self.inner.kind()
+    }
+    fn local_addresses(&self) -> Vec<SocketAddr> {
+        self.inner.local_addresses()
+    }
+    fn max_packet(&self, path: &Path) -> usize {
+        self.inner.max_packet(path)
+    }
+    fn send(&self, batch: &mut SendBatch) -> SendOutcome {
+        (self.hook)(batch);
+        self.inner.send(batch)
+    }
+    fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<usize> {
+        self.inner.receive(batch)
+    }
+    fn errors(&self, report: &mut dyn FnMut(NetworkError<'_>)) {
+        self.inner.errors(report);
+    }
+    fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.inner.descriptors()
+    }
+    fn next_release(&self) -> Option<Instant> {
+        self.inner.next_release()
+    }
+    fn counters(&self) -> Counters {
+        self.inner.counters()
+    }
 }
 
 static NEXT_PORT: AtomicU16 = AtomicU16::new(1000);
