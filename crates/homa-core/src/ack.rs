@@ -105,6 +105,7 @@ impl Endpoint {
     }
 
     /// `from` says that it has the response of one of its RPCs.
+    #[inline]
     pub(crate) fn acknowledge(&mut self, now: Time, from: u32, entry: AckEntry) {
         self.counters.acks_received += 1;
         let id = entry.client_id.to_local();
@@ -140,6 +141,7 @@ impl Endpoint {
 
     /// Remembers a server RPC that is about to end, if its request is complete:
     /// from then on the host may have handed it to the application.
+    #[inline(always)]
     pub(crate) fn bury(&mut self, now: Time, slot: u32, epitaph: Epitaph) {
         if !self.uses(Mechanisms::TOMBSTONES) {
             return;

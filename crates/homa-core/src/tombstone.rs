@@ -153,12 +153,17 @@ impl Tombstones {
     ) -> Displaced {
         self.sweep(now, peers, index, SWEEP);
         let mut displaced = Displaced::Nothing;
-        if let Some(oldest) = self.oldest_beyond_share(of.peer, peers) {
-            displaced = self.remove(now, oldest, peers, index);
-        }
         while self.used >= self.capacity {
             displaced = self.remove(now, self.tail, peers, index);
             self.free_tail();
+        }
+        let Some(peer) = peers.slot_mut(of.peer) else {
+            return displaced;
+        };
+        if peer.graveyard.len >= self.max_per_peer
+            && let Some(oldest) = peer.graveyard.oldest
+        {
+            displaced = self.remove_oldest(now, oldest, peer, index);
         }
         let place = self.head;
         let stone = Grave {
@@ -178,29 +183,17 @@ impl Tombstones {
         self.used += 1;
         self.stones += 1;
         index.replace(of.hash, of.slot, BURIED | place);
-        if let Some(peer) = peers.slot_mut(of.peer) {
-            let yard = &mut peer.graveyard;
-            yard.len += 1;
-            match yard.youngest.replace(place) {
-                Some(older) => {
-                    if let Some(Some(older)) = self.ring.get_mut(older as usize) {
-                        older.younger = Some(place);
-                    }
+        let yard = &mut peer.graveyard;
+        yard.len += 1;
+        match yard.youngest.replace(place) {
+            Some(older) => {
+                if let Some(Some(older)) = self.ring.get_mut(older as usize) {
+                    older.younger = Some(place);
                 }
-                None => yard.oldest = Some(place),
             }
+            None => yard.oldest = Some(place),
         }
         displaced
-    }
-
-    /// The stone that must go if the peer gets another.
-    fn oldest_beyond_share(&self, peer: u32, peers: &Slab<Peer>) -> Option<Place> {
-        let yard = &peers.slot(peer)?.graveyard;
-        if yard.len >= self.max_per_peer {
-            yard.oldest
-        } else {
-            None
-        }
     }
 
     /// Removes up to `most` stones from the tail that have expired.
@@ -213,10 +206,14 @@ impl Tombstones {
         most: u32,
     ) {
         for _ in 0..most {
-            if self.used == 0 || self.stone(self.tail).is_some_and(|s| now < s.expires_at) {
-                return;
+            match self.stone(self.tail) {
+                _ if self.used == 0 => return,
+                Some(stone) if now < stone.expires_at => return,
+                Some(_) => {
+                    self.remove(now, self.tail, peers, index);
+                }
+                None => {}
             }
-            self.remove(now, self.tail, peers, index);
             self.free_tail();
         }
     }
@@ -251,8 +248,8 @@ impl Tombstones {
         self.used -= 1;
     }
 
-    /// Takes a stone out, if there is one: always the oldest of its peer. If it
-    /// has not expired, the peer's floor rises.
+    /// Takes out the stone in a place, if there is one.
+    #[inline(never)]
     fn remove(
         &mut self,
         now: Time,
@@ -260,14 +257,28 @@ impl Tombstones {
         peers: &mut Slab<Peer>,
         index: &mut Index,
     ) -> Displaced {
+        let owner = self.stone(place).map(|stone| stone.peer);
+        match owner.and_then(|owner| peers.slot_mut(owner)) {
+            Some(peer) => self.remove_oldest(now, place, peer, index),
+            None => Displaced::Nothing,
+        }
+    }
+
+    /// Takes out the oldest stone of a peer. If it has not expired, the peer's
+    /// floor rises.
+    #[inline(always)]
+    fn remove_oldest(
+        &mut self,
+        now: Time,
+        place: Place,
+        peer: &mut Peer,
+        index: &mut Index,
+    ) -> Displaced {
         let Some(stone) = self.ring.get_mut(place as usize).and_then(Option::take) else {
             return Displaced::Nothing;
         };
         self.stones -= 1;
         index.remove(stone.hash, BURIED | place);
-        let Some(peer) = peers.slot_mut(stone.peer) else {
-            return Displaced::Nothing;
-        };
         let yard = &mut peer.graveyard;
         debug_assert_eq!(yard.oldest, Some(place), "stones go in order of age");
         yard.len -= 1;

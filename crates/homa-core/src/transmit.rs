@@ -140,11 +140,11 @@ impl Endpoint {
         } else {
             None
         };
-        let response_limit_log2 = if rpc.is_client() && rpc.kind == Kind::Call {
-            response_limit_log2(&self.settings, self.client_calls, peer)
-        } else {
-            0
-        };
+        let mut limit_log2 = 0;
+        if rpc.is_client() && rpc.kind == Kind::Call {
+            limit_log2 = response_limit_log2(&self.settings, self.client_calls, peer);
+            self.counters.response_limits_asked += u64::from(limit_log2 != 0 && start == 0);
+        }
         let message = &rpc.outgoing;
         let priority = if start < message.unscheduled {
             peer.unscheduled_priority(message.length, &self.settings)
@@ -154,14 +154,13 @@ impl Endpoint {
         self.counters.count_data_sent(priority, wire_bytes, choice);
         self.counters.sent_bytes += u64::from(end - start);
         self.counters.acks_piggybacked += u64::from(ack.is_some());
-        self.counters.response_limits_asked += u64::from(response_limit_log2 != 0 && start == 0);
         let data = Data {
             message_length: message.length,
             incoming: message.unscheduled,
             ack,
             cutoff_version: peer.cutoff_version(),
             retransmit: false,
-            response_limit_log2,
+            response_limit_log2: limit_log2,
             one_way: rpc.kind == Kind::OneWay,
             sequence: start,
             segment_offset: Some(start),
