@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use homa_datapath::Datapath;
-use homa_engine::{Drive, Engine, EngineConfig, Listener, TosMap};
+use homa_engine::{Drive, Engine, EngineConfig, Listener, Sending, TosMap};
 
 use crate::address::Families;
 use crate::builder::{Driving, Options};
@@ -146,6 +146,7 @@ pub(crate) fn start(
                 Driving::Sleeping => drive,
                 Driving::Polling => Drive::Polling { idle: POLLING_IDLE },
             },
+            sending: Sending::AtOnce,
             spin_before_sleep: options.spin,
             max_calls: u32::try_from(options.max_rpcs_in_flight).unwrap_or(u32::MAX),
             max_outgoing_bytes: options.max_bytes_in_flight as u64,
