@@ -7,10 +7,8 @@
 
 mod common;
 
-use std::process::Command;
-
 use common::calls::{Carrier, LONG, Outcome, Role, Server, call_all, count, open};
-use common::{pair, testbed};
+use common::{kernel_counter, pair, testbed};
 use homa::Stats;
 use homa_testbed::{Faults, Host, Network, Options, Testbed, Wire, WireCounters};
 
@@ -81,25 +79,7 @@ fn run(
 /// UDP datagrams of both families that the host's kernel dropped because of
 /// their checksum.
 fn bad_checksums(host: &Host) -> u64 {
-    let read = |file: &str| {
-        let mut command = Command::new("cat");
-        command.arg(file);
-        host.output(command).unwrap()
-    };
-    let v4 = read("/proc/self/net/snmp");
-    let udp: Vec<&str> = v4.lines().filter(|line| line.starts_with("Udp:")).collect();
-    let names = udp[0].split_whitespace();
-    let values = udp[1].split_whitespace();
-    let v4 = names
-        .zip(values)
-        .find(|(name, _)| *name == "InCsumErrors")
-        .map(|(_, value)| value.parse::<u64>().unwrap());
-    let v6 = read("/proc/self/net/snmp6");
-    let v6 = v6
-        .lines()
-        .find_map(|line| line.strip_prefix("Udp6InCsumErrors"))
-        .map(|value| value.trim().parse::<u64>().unwrap());
-    v4.unwrap() + v6.unwrap()
+    kernel_counter(host, "Udp", "InCsumErrors") + kernel_counter(host, "Udp6", "InCsumErrors")
 }
 
 /// Both families, 1 % and 5 %.

@@ -4,7 +4,7 @@
 
 pub(crate) mod calls;
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use homa_testbed::{Host, Options, Testbed, in_user_namespace};
 
@@ -41,4 +41,28 @@ pub(crate) fn testbed(test: &str, options: &Options) -> Option<Testbed> {
 /// Its first two hosts: one that calls and one that serves.
 pub(crate) fn pair(testbed: &Testbed) -> [&Host; 2] {
     [&testbed.hosts()[0], &testbed.hosts()[1]]
+}
+
+/// A counter of a host's kernel, such as `Udp` or `Udp6` and `InCsumErrors`.
+pub(crate) fn kernel_counter(host: &Host, protocol: &str, name: &str) -> u64 {
+    let read = |file: &str| {
+        let mut command = Command::new("cat");
+        command.arg(file);
+        host.output(command).unwrap()
+    };
+    let found = if protocol.ends_with('6') {
+        let text = read("/proc/self/net/snmp6");
+        let counter = format!("{protocol}{name}");
+        let mut lines = text.lines().map(str::split_whitespace);
+        lines.find_map(|mut words| (words.next()? == counter).then(|| words.next().map(str::parse)))
+    } else {
+        // A line of names, and one of values.
+        let text = read("/proc/self/net/snmp");
+        let head = format!("{protocol}:");
+        let mut lines = text.lines().filter(|line| line.starts_with(&head));
+        let [names, values] = [lines.next().unwrap(), lines.next().unwrap()];
+        let mut pairs = names.split_whitespace().zip(values.split_whitespace());
+        pairs.find_map(|(known, value)| (known == name).then(|| Some(value.parse())))
+    };
+    found.unwrap().unwrap().unwrap()
 }
