@@ -24,6 +24,9 @@ use clap::{Parser, Subcommand};
 /// Homa for Linux: tools for the Homa transport protocol.
 #[derive(Parser)]
 #[command(name = "homa", version, max_term_width = 100)]
+#[command(
+    after_help = "To begin with: `homa bench --local` measures Homa and TCP on this machine.\nEach command explains itself with --help, with examples."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
