@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
@@ -178,6 +179,12 @@ impl Engine {
             more,
             writable,
         }
+    }
+
+    /// A descriptor is in error: the next turn asks what the network said, also
+    /// if packets arrive.
+    pub fn expect_errors(&self) {
+        self.inner.errors_wanted.store(true, Ordering::Relaxed);
     }
 
     /// The descriptors to poll for readability. Always the same ones.

@@ -45,7 +45,7 @@ struct Driver {
     engine: Arc<Engine>,
     control: Arc<Control>,
     /// Nothing if a thread of the engine polls.
-    sources: Vec<AsyncFd<OwnedFd>>,
+    sources: Vec<Source>,
     /// A descriptor whose send buffer is full.
     full: Option<AsyncFd<OwnedFd>>,
     timer: Timer,
@@ -53,6 +53,27 @@ struct Driver {
     spin: Duration,
     /// When a descriptor was last ready.
     busy_at: Instant,
+}
+
+/// A socket of the datapath.
+struct Source {
+    socket: Arc<AsyncFd<OwnedFd>>,
+    /// Ready when the network has something to say: that does not make a socket
+    /// readable, and a closed port should fail a call at once.
+    error: Pin<Box<dyn Future<Output = io::Result<()>> + Send>>,
+}
+
+impl Source {
+    fn new(fd: OwnedFd) -> io::Result<Self> {
+        let socket = Arc::new(watch(fd, Interest::READABLE | Interest::ERROR)?);
+        let error = Box::pin(error_of(socket.clone()));
+        Ok(Self { socket, error })
+    }
+}
+
+async fn error_of(socket: Arc<AsyncFd<OwnedFd>>) -> io::Result<()> {
+    socket.ready(Interest::ERROR).await?.clear_ready();
+    Ok(())
 }
 
 /// Starts the task.
@@ -70,11 +91,11 @@ pub(crate) fn spawn(
     let mut sources = Vec::new();
     if driving == Driving::Sleeping {
         for descriptor in engine.descriptors() {
-            let watched = descriptor
+            let source = descriptor
                 .try_clone_to_owned()
-                .and_then(|fd| watch(fd, Interest::READABLE | Interest::ERROR))
+                .and_then(Source::new)
                 .map_err(system("watching a socket"))?;
-            sources.push(watched);
+            sources.push(source);
         }
     }
     let control = Arc::new(Control::default());
@@ -136,10 +157,15 @@ impl Driver {
     /// Clears what is ready and asks to be woken; says whether anything was.
     fn settle(&mut self, cx: &mut Context<'_>) -> io::Result<Ready> {
         let mut ready = Ready::No;
-        for source in &self.sources {
-            while let Poll::Ready(guard) = source.poll_read_ready(cx) {
+        for source in &mut self.sources {
+            while let Poll::Ready(guard) = source.socket.poll_read_ready(cx) {
                 guard?.clear_ready();
                 ready = Ready::Yes;
+            }
+            while let Poll::Ready(error) = source.error.as_mut().poll(cx) {
+                error?;
+                source.error = Box::pin(error_of(source.socket.clone()));
+                self.engine.expect_errors();
             }
         }
         if let Some(full) = &self.full

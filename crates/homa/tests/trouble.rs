@@ -39,6 +39,16 @@ async fn closed_port__fails_at_once() {
     );
     assert!(!error.may_have_executed());
     assert!(start.elapsed() < 50 * MS, "{:?}", start.elapsed());
+    // Told by the network, not found out by a RESEND after 5 ms.
+    let mut times = Vec::new();
+    for _ in 0..21 {
+        let start = Instant::now();
+        let error = soon(endpoint.client().call(closed, "x")).await.unwrap_err();
+        assert!(matches!(error, Error::PortClosed { .. }), "{error}");
+        times.push(start.elapsed());
+    }
+    times.sort();
+    assert!(times[10] < 2 * MS, "{times:?}");
 }
 
 #[tokio::test]
