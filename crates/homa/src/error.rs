@@ -102,7 +102,7 @@ pub enum Error {
     },
     /// The RPC was ended at the other end's wish, or by [`cancel`] here.
     ///
-    /// [`cancel`]: crate::blocking::PendingCall::cancel
+    /// [`cancel`]: crate::blocking::Pending::cancel
     #[error("the call to {peer} was cancelled")]
     Cancelled {
         /// Who was called.
