@@ -53,6 +53,54 @@ fn local__both_protocols_in_turn_with_the_same_requests() {
     assert!(homa > 200, "{homa}");
 }
 
+/// The first command of the README, shorter.
+#[test]
+fn local__the_table_has_both_and_says_what_it_shows() {
+    let ran = run(&[
+        "bench",
+        "--local",
+        "--workload",
+        "w4",
+        "--gbps",
+        "0.1",
+        "-t",
+        "0.8",
+        "--rounds",
+        "2",
+        "--warmup",
+        "0.1",
+        "--drain",
+        "20",
+    ]);
+    assert_eq!((ran.code, &ran.err[..]), (0, ""), "{}", ran.out);
+    for text in [
+        "Workload w4: requests of 53 to 1000000 B",
+        "Homa: to 127.0.0.1:",
+        "TCP: to 127.0.0.1:",
+        "congestion control: ",
+        "TCP/Homa",
+        "up to 1000000 B (10 %)",
+        "goodput of requests, Gbit/s",
+        "sent again",
+        "client has work, % of the time",
+        "server has work, % of the time",
+        "The processor was",
+        "Over loopback this shows",
+    ] {
+        assert!(ran.out.contains(text), "{text}: {}", ran.out);
+    }
+}
+
+/// Before anything was measured.
+#[test]
+fn local__interrupted_at_once() {
+    let client = start(&mut homa(&["bench", "--local", "-t", "60"]));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let ran = common::interrupt(client);
+    assert_eq!(ran.code, 130, "{ran:?}");
+    assert!(ran.out.contains("interrupted"), "{ran:?}");
+}
+
 #[test]
 fn local__one_protocol_is_a_run_of_its_own() {
     let ran = run(&[
