@@ -40,7 +40,9 @@ pub enum Network {
     Plain,
     /// A switch whose ports have a rate and eight priorities.
     Switch(Switch),
-    /// A link that damages what crosses it.
+    /// A link that damages what crosses it. A thread forwards every frame, which
+    /// takes it some microseconds; what comes faster waits in front of it, up to
+    /// 8 MiB a host. For behaviour, not for speed.
     Wire(Wire),
     /// A router, every host on a network of its own. Its links carry packets of
     /// [`Options::mtu`] bytes, and the paths beyond them of `path_mtu`: what is
