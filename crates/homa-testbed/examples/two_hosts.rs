@@ -33,7 +33,13 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         writeln!(out, "{}:\n{}", host.name(), host.output(command)?)?;
     }
     for port in testbed.statistics()? {
-        writeln!(out, "{}: {} bytes, {} drops", port.host, port.bytes(), port.drops())?;
+        writeln!(
+            out,
+            "{}: {} bytes, {} drops",
+            port.host,
+            port.bytes(),
+            port.drops()
+        )?;
     }
     Ok(testbed.verify()?)
 }
