@@ -25,6 +25,7 @@ use homa_bench::stop::Stop;
 use homa_bench::tcp::{self, Congestion};
 use homa_bench::transport::Transport;
 use homa_bench::workload::Workload;
+use homa_datapath::{Faults, TapOptions};
 
 const SPIN: Duration = Duration::from_micros(20);
 
@@ -225,6 +226,34 @@ fn compare__interrupted_keeps_what_it_has() {
     assert!(found.reports[0].totals.finished > 0);
     let table = compare::render(&found);
     assert!(table.contains("interrupted in round 1 of 5"), "{table}");
+}
+
+#[test]
+fn compare__faults_on_one_side_are_said() {
+    let servers = Servers::start();
+    let address = servers.homa;
+    let lossy: Connect<'_> = Box::new(move || {
+        let faults = Faults {
+            loss: 0.01,
+            ..Faults::default()
+        };
+        let options = Options {
+            tap: Some(TapOptions {
+                seed: Some(1),
+                transmit: faults.clone(),
+                receive: faults,
+                ..TapOptions::default()
+            }),
+            ..Options::default()
+        };
+        homa::Client::connect(&[address], options)
+            .map(|client| Box::new(client) as Box<dyn Transport>)
+    });
+    let plan = plan(vec![one_at_a_time(Duration::from_millis(100))], 1);
+    let mut transports = [lossy, servers.tcp()];
+    let found = compare::compare(&mut transports, &plan, &Stop::new(), &mut Silent).unwrap();
+    let table = compare::render(&found);
+    assert!(table.contains("damaged on purpose"), "{table}");
 }
 
 #[test]

@@ -235,13 +235,11 @@ fn write_effort(out: &mut String, part: &[Report]) -> fmt::Result {
     }
     line(out, "sent again", part, words::sent_again)?;
     line(out, "client has work, % of the time", part, |report| {
-        format!("{:.0}", report.totals.client_busy * 100.0)
+        percent(report.totals.client_busy)
     })?;
     if part.iter().any(|report| Use::of(report).server.is_some()) {
         line(out, "server has work, % of the time", part, |report| {
-            Use::of(report)
-                .server
-                .map_or_else(|| "-".into(), |share| format!("{:.0}", share * 100.0))
+            Use::of(report).server.map_or_else(|| "-".into(), percent)
         })?;
     }
     Ok(())
@@ -326,6 +324,12 @@ fn ratio_name(part: &[Report]) -> String {
         [one, other] => format!("{}/{}", name(other), name(one)),
         _ => String::new(),
     }
+}
+
+/// Of the time; clocks are read one after the other, so it may be a little more
+/// than all of it.
+fn percent(share: f64) -> String {
+    format!("{:.0}", share.min(1.0) * 100.0)
 }
 
 /// Three digits that count.

@@ -22,6 +22,7 @@ pub(super) fn paragraphs(comparison: &Comparison) -> Vec<String> {
             "Ratios: above 1.00 TCP has more; of latencies that is worse, of rates better.".into(),
         );
     }
+    text.extend(faults(&comparison.reports));
     text.extend(processors(&comparison.reports));
     text.extend(notes(comparison));
     if comparison.reports.iter().any(over_loopback) {
@@ -36,6 +37,21 @@ network and no link that could be full, so it shows nothing of what Homa is for:
 that stay fast in a congested network. `homa sim` simulates such a network, and `homa bench HOST` \
 measures a real one. Kernel TCP does its work inside the sender's and the receiver's system calls; \
 Homa here does it in the two processes.";
+
+/// Faults on purpose are made in Homa's datapath; TCP has none.
+fn faults(reports: &[Report]) -> Option<String> {
+    let faulty = |report: &Report| {
+        report
+            .setup
+            .transport
+            .iter()
+            .any(|(name, _)| name == "faults")
+    };
+    let is_tcp = |report: &Report| report.setup.protocol == "tcp";
+    (reports.iter().any(faulty) && reports.iter().any(is_tcp)).then(|| {
+        "Packets of Homa were damaged on purpose, those of TCP were not: this shows what Homa does about it, and compares nothing.".into()
+    })
+}
 
 /// Who was the limit, and who else was there.
 fn processors(reports: &[Report]) -> Vec<String> {
