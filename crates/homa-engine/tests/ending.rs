@@ -102,7 +102,10 @@ fn listen__one_listener_a_port() {
         server.stats().engine_gauges.waiting_requests == 1
     });
     drop(clone);
-    assert_eq!(waiting.wait().unwrap_err(), CallError::PortClosed);
+    // If it was asked about in between, the client cannot know what went before.
+    let error = waiting.wait().unwrap_err();
+    let closed = [CallError::PortClosed, CallError::ServerGone];
+    assert!(closed.contains(&error), "{error}");
     server.listen(port).unwrap();
 }
 

@@ -23,6 +23,12 @@ use homa_wire::{AbortCode, Body, PacketType};
 
 const MS: Duration = Duration::from_millis(1);
 
+/// Nobody accepts requests there; if the network or this machine was slow and
+/// the client had to ask again, it cannot know about the time before.
+fn is_closed(error: &Error) -> bool {
+    matches!(error, Error::PortClosed { .. } | Error::ServerGone { .. })
+}
+
 #[tokio::test]
 async fn closed_port__fails_at_once() {
     let endpoint = Endpoint::bind("127.0.0.1:0").await.unwrap();
@@ -58,7 +64,7 @@ async fn no_server__on_a_port_that_an_endpoint_has() {
     let start = Instant::now();
     let call = endpoint.client().call(other.local_addresses()[0], "x");
     let error = soon(call).await.unwrap_err();
-    assert!(matches!(error, Error::PortClosed { .. }), "{error}");
+    assert!(is_closed(&error), "{error}");
     assert!(start.elapsed() < 50 * MS, "{:?}", start.elapsed());
 }
 
@@ -78,12 +84,15 @@ async fn server_dropped__closes_the_port() {
     assert!(
         matches!(
             error,
-            Error::PortClosed { .. } | Error::DroppedWithoutAnswer { .. } | Error::Refused { .. }
+            Error::PortClosed { .. }
+                | Error::ServerGone { .. }
+                | Error::DroppedWithoutAnswer { .. }
+                | Error::Refused { .. }
         ),
         "{error}"
     );
     let error = soon(client.call(address, "x")).await.unwrap_err();
-    assert!(matches!(error, Error::PortClosed { .. }), "{error}");
+    assert!(is_closed(&error), "{error}");
     // And it can be opened again.
     spawn_echo(serve(&other));
     assert_eq!(bytes(soon(client.call(address, "x")).await.unwrap()), b"x");
