@@ -93,16 +93,20 @@ fn measure(
             tcp_congestion: arguments.tcp_congestion.clone().into(),
         },
     };
-    let mut progress: Box<dyn Progress> =
-        if arguments.interval.is_some() || io::stderr().is_terminal() {
-            Box::new(Lines::default())
-        } else {
-            Box::new(Silent)
-        };
+    let mut progress: Box<dyn Progress> = if speaks(arguments) {
+        Box::new(Lines::default())
+    } else {
+        Box::new(Silent)
+    };
     match arguments.protocols() {
         [one] => measure_one(arguments, parts, &servers, *one, stop, progress.as_mut()),
         several => measure_in_turn(arguments, parts, &servers, several, stop, progress.as_mut()),
     }
+}
+
+/// Whether progress is told.
+fn speaks(arguments: &Arguments) -> bool {
+    arguments.interval.is_some() || io::stderr().is_terminal()
 }
 
 /// What the local server has to know.
@@ -184,6 +188,16 @@ fn measure_in_turn(
         rounds: arguments.rounds.get(),
         command: std::env::args().collect(),
     };
+    if speaks(arguments) {
+        let expected = compare::expected_time(&plan, protocols.len() as u32);
+        // Nobody to tell if stderr is gone.
+        let _ = writeln!(
+            io::stderr(),
+            "{} rounds, about {:.0} s; Ctrl-C ends it and shows what there is",
+            plan.rounds,
+            expected.as_secs_f64().ceil()
+        );
+    }
     let mut clients: Vec<Connect<'_>> = protocols
         .iter()
         .map(|&protocol| -> Connect<'_> { Box::new(move || servers.connect(protocol)) })

@@ -64,7 +64,7 @@ fn write_protocols(out: &mut String, comparison: &Comparison, part: &[Report]) -
     let host = &part[0].host;
     writeln!(
         out,
-        "{} rounds, each protocol in turn with the same requests (seed {}); client on {} x {}, Linux {}",
+        "Rounds: {}; each protocol in turn with the same requests (seed {}); client on {} x {}, Linux {}",
         comparison.rounds, part[0].setup.seed, host.cpus, host.cpu, host.kernel
     )?;
     for report in part {

@@ -17,7 +17,11 @@ pub(super) fn paragraphs(comparison: &Comparison) -> Vec<String> {
     let mut text = Vec::new();
     if comparison.reports.is_empty() {
         text.push("Nothing was measured.".into());
-    } else {
+    } else if comparison
+        .reports
+        .chunk_by(|a, b| a.title == b.title)
+        .any(|part| part.len() == 2)
+    {
         text.push(
             "Ratios: above 1.00 TCP has more; of latencies that is worse, of rates better.".into(),
         );
