@@ -167,7 +167,8 @@ impl Waiter<'_> {
         }
         let until = Instant::now() + self.inner.spin;
         while !self.parker.is_notified() && Instant::now() < until {
-            std::hint::spin_loop();
+            // Whoever is waited for may need this very processor.
+            std::thread::yield_now();
         }
     }
 
@@ -203,7 +204,8 @@ impl Waiter<'_> {
         while !self.parker.is_notified() && Instant::now() < until {
             let done = self.inner.turn(Trouble::Unknown);
             if !done.more {
-                std::hint::spin_loop();
+                // As above.
+                std::thread::yield_now();
             }
         }
     }

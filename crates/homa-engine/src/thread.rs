@@ -143,7 +143,8 @@ impl Inner {
                 continue;
             }
             if busy_at.elapsed() < idle {
-                std::hint::spin_loop();
+                // Those that wait may need this very processor.
+                std::thread::yield_now();
                 continue;
             }
             if self.sleep_as_fallback(done.flushed) == Some(Woken::Trouble) {
