@@ -18,13 +18,10 @@ use std::process::Command;
 use crate::command::{Outcome, cargo, collect, show, skipped, text};
 use crate::repository::root;
 
-/// A packet's way through both ends, headers typed, 64 RPCs outstanding: what
-/// is aimed at,
-const GOAL_PER_PACKET: u64 = 800;
-/// and what must not be exceeded: what is reached, and 2 %.
-const MOST_PER_PACKET: u64 = 852;
-/// The whole, likewise.
-const MOST_WHOLE: u64 = 1_385;
+/// A packet's way through both ends, headers typed, 64 RPCs outstanding.
+const MOST_PER_PACKET: u64 = 800;
+/// The whole, likewise: what is reached, and 2 %.
+const MOST_WHOLE: u64 = 1_345;
 /// The whole with many outstanding, in percent of that with 64.
 const MOST_PERCENT: u64 = 150;
 
@@ -49,7 +46,7 @@ pub(crate) fn run() -> Outcome {
     let way = per_packet(&program, FEW, &WAY)?;
     let few = per_packet(&program, FEW, &[])?;
     println!(
-        "cost: {way} instructions on a packet's way through both ends with {outstanding} outstanding (at most {MOST_PER_PACKET}, goal {GOAL_PER_PACKET})"
+        "cost: {way} instructions on a packet's way through both ends with {outstanding} outstanding (at most {MOST_PER_PACKET})"
     );
     println!("cost: {few} with all that applications do (at most {MOST_WHOLE})");
     let mut failures = Vec::new();

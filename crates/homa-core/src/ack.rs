@@ -12,7 +12,7 @@ use crate::mechanism::Mechanisms;
 use crate::peer::PeerHandle;
 use crate::rpc::{Ending, Indexed, Kind, Phase};
 use crate::time::Time;
-use crate::tombstone::{Deceased, Displaced, Epitaph};
+use crate::tombstone::{Displaced, Epitaph};
 
 impl Endpoint {
     /// The client has this response: the server may forget it as soon as a
@@ -153,16 +153,9 @@ impl Endpoint {
             return;
         }
         rpc.indexed = Indexed::No;
-        let of = Deceased {
-            slot,
-            hash: rpc.hash,
-            id: rpc.id,
-            peer: rpc.peer,
-            client_port: rpc.remote_port,
-        };
-        let displaced = self
-            .tombstones
-            .bury(now, &mut self.peers, &mut self.index, &of, epitaph);
+        let displaced =
+            self.tombstones
+                .bury(now, &mut self.peers, &mut self.index, (slot, rpc), epitaph);
         self.counters.floors_raised += u64::from(displaced == Displaced::Unexpired);
     }
 

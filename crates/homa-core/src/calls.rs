@@ -7,7 +7,7 @@ use homa_wire::{AbortCode, Body, Features, RpcId};
 
 use crate::config::{Extensions, STANDARD_MESSAGE_BYTES, Settings};
 use crate::counters::DropReason;
-use crate::endpoint::{Endpoint, NewRpc, Verdict};
+use crate::endpoint::{Endpoint, NewRpc, Role, Verdict};
 use crate::features::needed;
 use crate::mechanism::Mechanisms;
 use crate::outgoing::Outgoing;
@@ -195,7 +195,9 @@ impl Endpoint {
             kind: request.kind,
             outgoing,
         };
-        let handle = self.create(now, &new).ok_or(RequestError::Full)?;
+        let handle = self
+            .create(now, &new, Role::Client)
+            .ok_or(RequestError::Full)?;
         let slot = handle.index();
         self.counters.requests_started += 1;
         self.timers.lower(slot, now + self.settings.resend_ns);

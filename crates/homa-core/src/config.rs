@@ -218,8 +218,11 @@ pub struct Settings {
     /// Part of it that is kept for one message at a time, so that a full pool
     /// always lets some message complete: `max_message_bytes`.
     pub buffer_reserve_bytes: u64,
-    /// RPCs alive at once; three quarters of them may be other hosts' requests.
+    /// RPCs alive at once.
     pub max_rpcs: u32,
+    /// Of these, other hosts' requests: three quarters, so that some are left
+    /// for our own calls.
+    pub max_server_rpcs: u32,
     /// Peers known at once.
     pub max_peers: u32,
     /// Holes tracked in one incoming message.
@@ -369,6 +372,7 @@ impl Config {
             buffer_bytes: self.buffer_bytes,
             buffer_reserve_bytes: u64::from(self.max_message_bytes),
             max_rpcs: self.max_rpcs,
+            max_server_rpcs: self.max_rpcs - self.max_rpcs / 4,
             max_peers: self.max_peers,
             max_holes: 64,
             max_ranges: self.max_rpcs.saturating_mul(2).max(4096),
@@ -495,6 +499,7 @@ impl fmt::Display for Settings {
             ("buffer_bytes", self.buffer_bytes),
             ("buffer_reserve_bytes", self.buffer_reserve_bytes),
             ("max_rpcs", u64::from(self.max_rpcs)),
+            ("max_server_rpcs", u64::from(self.max_server_rpcs)),
             ("max_peers", u64::from(self.max_peers)),
             ("max_holes", u64::from(self.max_holes)),
             ("max_ranges", u64::from(self.max_ranges)),

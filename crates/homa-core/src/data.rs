@@ -5,7 +5,7 @@
 use homa_wire::{AbortCode, Ack, Body, Data, Packet};
 
 use crate::counters::DropReason;
-use crate::endpoint::{Endpoint, Named, NewRpc, Placement, Verdict};
+use crate::endpoint::{Endpoint, Named, NewRpc, Placement, Role, Verdict};
 use crate::incoming::{Incoming, Memory};
 use crate::mechanism::Mechanisms;
 use crate::outgoing::Outgoing;
@@ -59,8 +59,8 @@ impl Endpoint {
         if data.message_length == 0 {
             return Err(DropReason::LengthZero);
         }
-        let room = data.message_length.checked_sub(data.offset());
-        if room.is_none_or(|room| payload_length > room) {
+        let end = u64::from(data.offset()) + u64::from(payload_length);
+        if end > data.message_length.into() {
             return Err(DropReason::PastEnd);
         }
         if let Some(entry) = data.ack {
@@ -71,13 +71,12 @@ impl Endpoint {
             return Err(DropReason::LengthTooLong);
         }
         let hash = self.hash(from, packet.sender_id.to_local());
-        let named = self.find(now, from, packet, hash);
-        match named {
+        match self.find(now, from, packet, hash) {
             Named::Alive(slot) => Ok(slot),
             Named::Nothing if packet.sender_id.from_client() => {
                 self.new_request(now, from, hash, packet, data)
             }
-            _ => Err(self.refuse(now, from, named, packet)),
+            named => Err(self.refuse(now, from, named, packet)),
         }
     }
 
@@ -154,7 +153,9 @@ impl Endpoint {
             },
             outgoing: Outgoing::NONE,
         };
-        let handle = self.create(now, &new).ok_or(DropReason::TableFull)?;
+        let handle = self
+            .create(now, &new, Role::Server)
+            .ok_or(DropReason::TableFull)?;
         // The index has room for every RPC that the table has room for.
         let _ = self.index.insert(hash, handle.index());
         Ok(handle.index())
@@ -163,7 +164,7 @@ impl Endpoint {
     /// Server RPCs leave a quarter of the table to our own calls, and one peer
     /// gets at most as many as are still free.
     fn check_share(&self, peer: &Peer) -> Result<(), DropReason> {
-        let limit = self.settings.max_rpcs - self.settings.max_rpcs / 4;
+        let limit = self.settings.max_server_rpcs;
         let free = limit.saturating_sub(self.server_rpcs);
         let fair = peer.server_rpcs <= free || !self.uses(Mechanisms::RPC_SHARE);
         if free > 0 && fair {

@@ -17,7 +17,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-use homa_wire::{Body, Capabilities, Features, Packet, RpcId};
+use homa_wire::{Body, Capabilities, Features, Packet, PacketType, RpcId};
 
 use crate::buffers::Buffers;
 use crate::config::{Extensions, Settings};
@@ -345,17 +345,16 @@ impl Endpoint {
         packet: &Packet,
         payload_length: u32,
     ) -> Verdict {
-        self.counters.count_received(packet.body.packet_type());
-        let from = match self.heard(now, peer, packet) {
-            Ok(from) => from,
-            Err(reason) => return self.dropped(reason),
-        };
-        match &packet.body {
-            Body::Data(data) => self.data(now, from, packet, data, payload_length),
-            _ => match self.control(now, from, packet) {
+        let Body::Data(data) = &packet.body else {
+            return match self.control(now, peer, packet) {
                 Ok(verdict) => verdict,
                 Err(reason) => self.dropped(reason),
-            },
+            };
+        };
+        self.counters.count_received(PacketType::Data);
+        match self.heard(now, peer, packet) {
+            Ok(from) => self.data(now, from, packet, data, payload_length),
+            Err(reason) => self.dropped(reason),
         }
     }
 
@@ -391,7 +390,14 @@ impl Endpoint {
 
     /// A packet that is not DATA.
     #[inline(never)]
-    fn control(&mut self, now: Time, from: u32, packet: &Packet) -> Result<Verdict, DropReason> {
+    fn control(
+        &mut self,
+        now: Time,
+        peer: PeerHandle,
+        packet: &Packet,
+    ) -> Result<Verdict, DropReason> {
+        self.counters.count_received(packet.body.packet_type());
+        let from = self.heard(now, peer, packet)?;
         let hash = self.hash(from, packet.sender_id.to_local());
         let mut named = self.find(now, from, packet, hash);
         if packet.body.may_have_capabilities() {
@@ -460,11 +466,11 @@ impl Endpoint {
         self.seed.hash(id.0, u64::from(peer))
     }
 
-    /// Creates an RPC. One that has an id is about to be put into the index.
+    /// Creates an RPC. A server's is about to be put into the index.
     #[inline(always)]
-    pub(crate) fn create(&mut self, now: Time, new: &NewRpc) -> Option<Handle> {
+    pub(crate) fn create(&mut self, now: Time, new: &NewRpc, role: Role) -> Option<Handle> {
         let peer = self.peers.slot_mut(new.peer)?;
-        let client = new.id.is_client();
+        let client = role == Role::Client;
         let handle = self
             .rpcs
             .insert(Rpc {
@@ -625,6 +631,13 @@ impl Endpoint {
     pub(crate) fn arm(&mut self, slot: u32, at: Time) {
         self.timers.lower(slot, at);
     }
+}
+
+/// Which end of an RPC this endpoint is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Client,
+    Server,
 }
 
 /// What is known of an RPC when it is created.

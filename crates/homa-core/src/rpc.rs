@@ -234,11 +234,8 @@ impl Rpc {
 
     /// DATA may arrive for it.
     pub(crate) fn may_receive(&self) -> bool {
-        match self.phase {
-            Phase::Incoming => true,
-            Phase::Outgoing => self.is_client() && self.kind == Kind::Call,
-            Phase::InService | Phase::Ended => false,
-        }
+        let is_called = self.phase == Phase::Outgoing && self.is_client();
+        self.phase == Phase::Incoming || (is_called && self.kind == Kind::Call)
     }
 
     /// The next packet must come from the peer: silence means something.

@@ -18,6 +18,8 @@ pub struct Time(u64);
 impl Time {
     /// The origin.
     pub const ZERO: Self = Self(0);
+    /// Later than all that happens.
+    pub(crate) const NEVER: Self = Self(u64::MAX);
 
     /// The instant `ns` nanoseconds after the origin.
     pub const fn from_nanos(ns: u64) -> Self {

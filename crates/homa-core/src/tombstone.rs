@@ -16,6 +16,7 @@ use homa_wire::{AbortCode, RpcId};
 
 use crate::config::Settings;
 use crate::peer::Peer;
+use crate::rpc::Rpc;
 use crate::table::{Index, Slab};
 use crate::time::Time;
 
@@ -28,17 +29,6 @@ pub(crate) enum Epitaph {
     Delivered,
     /// By the ABORT that ended it.
     Aborted(AbortCode),
-}
-
-/// A server RPC that is about to be over.
-#[derive(Clone, Copy)]
-pub(crate) struct Deceased {
-    /// Its slot, under which the index has it.
-    pub(crate) slot: u32,
-    pub(crate) hash: u64,
-    pub(crate) id: RpcId,
-    pub(crate) peer: u32,
-    pub(crate) client_port: u16,
 }
 
 #[derive(Clone, Copy)]
@@ -148,7 +138,7 @@ impl Tombstones {
         now: Time,
         peers: &mut Slab<Peer>,
         index: &mut Index,
-        of: &Deceased,
+        (slot, rpc): (u32, &Rpc),
         epitaph: Epitaph,
     ) -> Displaced {
         self.sweep(now, peers, index, SWEEP);
@@ -157,7 +147,7 @@ impl Tombstones {
             displaced = self.remove(now, self.tail, peers, index);
             self.free_tail();
         }
-        let Some(peer) = peers.slot_mut(of.peer) else {
+        let Some(peer) = peers.slot_mut(rpc.peer) else {
             return displaced;
         };
         if peer.graveyard.len >= self.max_per_peer
@@ -167,11 +157,11 @@ impl Tombstones {
         }
         let place = self.head;
         let stone = Grave {
-            id: of.id,
-            hash: of.hash,
+            id: rpc.id,
+            hash: rpc.hash,
             expires_at: now + self.lifetime_ns,
-            peer: of.peer,
-            client_port: of.client_port,
+            peer: rpc.peer,
+            client_port: rpc.remote_port,
             epitaph,
             younger: None,
         };
@@ -182,7 +172,7 @@ impl Tombstones {
         self.head = self.after(place);
         self.used += 1;
         self.stones += 1;
-        index.replace(of.hash, of.slot, BURIED | place);
+        index.replace(rpc.hash, slot, BURIED | place);
         let yard = &mut peer.graveyard;
         yard.len += 1;
         match yard.youngest.replace(place) {

@@ -64,11 +64,11 @@ impl Endpoint {
         {
             return Some(transmit);
         }
-        let Some((slot, choice)) = self.sending.choose(now, &self.pacer) else {
-            self.counters.paced_waits += u64::from(!self.sending.is_empty());
-            return None;
-        };
-        self.data_packet(now, slot, choice)
+        if let Some((slot, choice)) = self.sending.choose(now, &self.pacer) {
+            return self.data_packet(now, slot, choice);
+        }
+        self.counters.paced_waits += u64::from(!self.sending.is_empty());
+        None
     }
 
     /// The next packet that is not DATA.
@@ -143,7 +143,9 @@ impl Endpoint {
         let mut limit_log2 = 0;
         if rpc.is_client() && rpc.kind == Kind::Call {
             limit_log2 = response_limit_log2(&self.settings, self.client_calls, peer);
-            self.counters.response_limits_asked += u64::from(limit_log2 != 0 && start == 0);
+            if limit_log2 != 0 && start == 0 {
+                self.counters.response_limits_asked += 1;
+            }
         }
         let message = &rpc.outgoing;
         let priority = if start < message.unscheduled {
@@ -153,7 +155,9 @@ impl Endpoint {
         };
         self.counters.count_data_sent(priority, wire_bytes, choice);
         self.counters.sent_bytes += u64::from(end - start);
-        self.counters.acks_piggybacked += u64::from(ack.is_some());
+        if ack.is_some() {
+            self.counters.acks_piggybacked += 1;
+        }
         let data = Data {
             message_length: message.length,
             incoming: message.unscheduled,

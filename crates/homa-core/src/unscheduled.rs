@@ -14,6 +14,7 @@ pub(crate) struct OwnCutoffs {
     policy: CutoffPolicy,
     list: Cutoffs,
     scheduled_levels: u8,
+    /// When to look at the traffic again; never if the list is to stay.
     revise_at: Time,
 }
 
@@ -31,7 +32,13 @@ impl OwnCutoffs {
                 version: 1,
             },
             scheduled_levels: initial.scheduled_levels,
-            revise_at: Time::ZERO,
+            revise_at: if settings.fixed_cutoffs.is_none()
+                && settings.mechanisms.has(Mechanisms::CUTOFFS_REVISION)
+            {
+                Time::ZERO
+            } else {
+                Time::NEVER
+            },
         }
     }
 
@@ -44,9 +51,6 @@ impl OwnCutoffs {
 impl Endpoint {
     /// A message of this length has begun to arrive.
     pub(crate) fn record_length(&mut self, now: Time, length: u32) {
-        if self.settings.fixed_cutoffs.is_some() || !self.uses(Mechanisms::CUTOFFS_REVISION) {
-            return;
-        }
         self.cutoffs.policy.record(length);
         if now >= self.cutoffs.revise_at {
             self.revise_cutoffs(now);
