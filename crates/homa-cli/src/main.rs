@@ -11,6 +11,7 @@ mod decode;
 mod homa_options;
 mod interrupt;
 mod local;
+mod log;
 mod node;
 mod ping;
 mod server;
@@ -25,7 +26,7 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "homa", version, max_term_width = 100)]
 #[command(
-    after_help = "To begin with: `homa bench --local` measures Homa and TCP on this machine.\nEach command explains itself with --help, with examples."
+    after_help = "To begin with: `homa bench --local` measures Homa and TCP on this machine.\nEach command explains itself with --help, with examples.\nHOMA_LOG=debug prints what the library notices, to stderr."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -45,7 +46,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    let command = Cli::parse().command;
+    if let Err(problem) = log::begin() {
+        return target::fail(target::EXIT_USAGE, problem);
+    }
+    match command {
         Command::Server(arguments) => server::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

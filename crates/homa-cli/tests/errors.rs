@@ -85,6 +85,29 @@ fn usage__a_bad_workload_file_is_named_with_its_line() {
 }
 
 #[test]
+fn log__events_on_stderr_and_a_bad_filter() {
+    let ping = |filter: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_homa"))
+            .args(["ping", "127.0.0.1:1", "-c", "1"])
+            .env("HOMA_LOG", filter)
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let (code, events) = ping("debug");
+    assert_eq!(code, Some(1));
+    assert!(events.contains("homa_engine::state: new peer"), "{events}");
+    let (_, quiet) = ping("error");
+    assert!(!quiet.contains("new peer"), "{quiet}");
+    let (code, refused) = ping("[");
+    assert_eq!(code, Some(2));
+    assert!(refused.contains("HOMA_LOG is `[`"), "{refused}");
+}
+
+#[test]
 fn usage__hosts() {
     assert_says(
         &["ping", "no-such-host.invalid"],
