@@ -6,6 +6,12 @@
 //! [`homa_bench::node`], the network in `homa_testbed`. Here is who starts when
 //! ([`turn`]), what was found ([`findings`]) and how it is shown.
 
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "statistics: counts and nanoseconds become f64 and back, far below 2^53"
+)]
+
 mod arguments;
 mod cpu;
 mod findings;
@@ -87,8 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 /// All turns: of each row, of each round, in an order that alternates.
 struct Turns {
-    /// By row.
-    turns: Vec<Vec<Turn>>,
+    by_row: Vec<Vec<Turn>>,
     /// Round trips without load, by row.
     unloaded: Vec<Vec<UnloadedPoint>>,
     /// How each row describes itself.
@@ -108,7 +113,7 @@ fn measure(setup: &Setup, stop: &Stop) -> Result<Turns, CompareError> {
     ));
     let spinners = setup.scheduling.start_spinners()?;
     let mut all = Turns {
-        turns: rows.iter().map(|_| Vec::new()).collect(),
+        by_row: rows.iter().map(|_| Vec::new()).collect(),
         unloaded: vec![Vec::new(); rows.len()],
         details: vec![Vec::new(); rows.len()],
         repeated: 0,
@@ -120,13 +125,15 @@ fn measure(setup: &Setup, stop: &Stop) -> Result<Turns, CompareError> {
         }
         for index in order {
             let mut repetitions = 0;
-            let (turn, details) = loop {
-                let (turn, unloaded, details) = turn::take(setup, &rows[index], round, stop)?;
-                if !unloaded.is_empty() {
-                    all.unloaded[index] = unloaded;
+            let turn = loop {
+                let taken = turn::take(setup, &rows[index], round, stop)?;
+                if !taken.unloaded.is_empty() {
+                    all.unloaded[index] = taken.unloaded;
                 }
+                all.details[index] = taken.details;
+                let turn = taken.turn;
                 if turn.cpu.stolen <= MOST_STOLEN || repetitions == REPETITIONS {
-                    break (turn, details);
+                    break turn;
                 }
                 repetitions += 1;
                 all.repeated += 1;
@@ -144,8 +151,7 @@ fn measure(setup: &Setup, stop: &Stop) -> Result<Turns, CompareError> {
                 rows[index].name,
                 turn.line(setup)
             ));
-            all.details[index] = details;
-            all.turns[index].push(turn);
+            all.by_row[index].push(turn);
         }
     }
     drop(spinners);

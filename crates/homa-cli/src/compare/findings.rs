@@ -105,7 +105,7 @@ impl Findings {
         let rows: Vec<RowFindings> = setup
             .rows
             .iter()
-            .zip(turns.turns)
+            .zip(turns.by_row)
             .zip(turns.unloaded)
             .zip(turns.details)
             .map(|(((row, turns), points), details)| {

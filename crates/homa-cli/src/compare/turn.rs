@@ -65,13 +65,22 @@ impl Turn {
     }
 }
 
+/// A turn, and what else its hosts said.
+pub(super) struct Taken {
+    pub(super) turn: Turn,
+    /// Round trips without load; empty but in the first round.
+    pub(super) unloaded: Vec<UnloadedPoint>,
+    /// How the transport describes itself.
+    pub(super) details: Vec<(String, String)>,
+}
+
 /// Takes a turn. The first round measures round trips without load too.
 pub(super) fn take(
     setup: &Setup,
     row: &Row,
     round: u32,
     stop: &Stop,
-) -> Result<(Turn, Vec<UnloadedPoint>, Vec<(String, String)>), CompareError> {
+) -> Result<Taken, CompareError> {
     let testbed = Testbed::new(&setup.network())?;
     without_slow_start_after_idle(&testbed)?;
     let addresses: Vec<IpAddr> = testbed.hosts().iter().map(homa_testbed::Host::v4).collect();
@@ -127,13 +136,16 @@ pub(super) fn take(
     }
     check(stop)?;
     testbed.verify()?;
-    let turn = Turn {
-        measured,
-        ports,
-        cpu,
-        tcp_segments_again,
-    };
-    Ok((turn, unloaded, details))
+    Ok(Taken {
+        turn: Turn {
+            measured,
+            ports,
+            cpu,
+            tcp_segments_again,
+        },
+        unloaded,
+        details,
+    })
 }
 
 /// A connection that was idle may send as before: what an operator of such a
