@@ -165,6 +165,7 @@ impl Listening {
                 raw,
                 priorities,
                 link_bps,
+                rtt_us,
                 buffer_bytes,
             } => {
                 let mut options = homa::Options::default();
@@ -173,6 +174,7 @@ impl Listening {
                 }
                 options.core.priorities = *priorities;
                 options.core.link_rate_bps = Some(*link_bps);
+                options.core.rtt_ns = Some(rtt_us * 1_000);
                 options.core.switch_buffer_bytes = Some(*buffer_bytes);
                 Self::Homa(Box::new(homa::Listening::bind(plan.listen, options)?))
             }

@@ -204,8 +204,11 @@ impl Endpoint {
         if held {
             self.hold(slot);
         }
-        if sendable && let Some(rpc) = self.rpcs.slot_mut(slot) {
-            rpc.lane = self.sending.set(slot, request.length, request.length, age);
+        if let Some(rpc) = self.rpcs.slot_mut(slot) {
+            rpc.silence.arrived_by_then = self.counters.received_bytes;
+            if sendable {
+                rpc.lane = self.sending.set(slot, request.length, request.length, age);
+            }
         }
         Ok(RpcHandle(handle))
     }

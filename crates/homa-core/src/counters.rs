@@ -94,6 +94,8 @@ counters! {
     probes_deferred,
     /// RESEND sets begun because of silence.
     resend_rounds,
+    /// RESEND sets put off because the link was full of other messages.
+    resends_put_off,
     /// NEED_ACKs sent again.
     need_acks_repeated,
     /// RPCs failed here by time-out.

@@ -271,6 +271,7 @@ impl Endpoint {
             }
         };
         self.counters.received_bytes += u64::from(arrival.new_bytes);
+        rpc.silence.arrived_by_then = self.counters.received_bytes;
         if arrival.opened_hole {
             self.counters.holes_opened += 1;
             rpc.ties = Ties::Perhaps;

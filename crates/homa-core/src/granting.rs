@@ -243,6 +243,7 @@ impl Endpoint {
         if waited {
             // Until now nothing was expected: silence begins here.
             rpc.silence.heard(now);
+            rpc.silence.arrived_by_then = self.counters.received_bytes;
             self.arm(slot, now + resend_ns);
         }
         self.counters.granted_bytes += u64::from(bytes);

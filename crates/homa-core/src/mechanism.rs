@@ -95,6 +95,8 @@ mechanisms! {
     HOLE_LIMIT = 34,
     /// Server RPCs of one peer are bounded.
     RPC_SHARE = 35,
+    /// A link that is full of other messages excuses silence.
+    BUSY_LINK = 36,
 }
 
 impl Mechanisms {

@@ -113,6 +113,7 @@ impl Endpoint {
         rpc.ties = Ties::Perhaps;
         rpc.silence.cursor = 0;
         rpc.silence.probed_at = now;
+        rpc.silence.arrived_by_then = self.counters.received_bytes;
         if rotate {
             self.probes.rpc_links.push_back(&mut peer.probes, slot);
         } else {

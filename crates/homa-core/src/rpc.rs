@@ -186,6 +186,8 @@ pub(crate) struct Silence {
     pub(crate) since: Time,
     /// When it was last asked about.
     pub(crate) probed_at: Time,
+    /// Bytes of all messages that had arrived here by the later of these.
+    pub(crate) arrived_by_then: u64,
     /// Probes sent in vain since then.
     pub(crate) unanswered: u32,
     /// How far the RESEND set that is being sent has come.
@@ -253,6 +255,7 @@ impl Silence {
         Self {
             since: now,
             probed_at: Time::ZERO,
+            arrived_by_then: 0,
             unanswered: 0,
             cursor: 0,
             priority: 7,

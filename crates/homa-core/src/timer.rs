@@ -5,12 +5,17 @@
 //! whether something is due, and it is set again only if it may ever be. So a
 //! timer costs per expiry, not per packet and not per RPC alive.
 
-use crate::config::Settings;
+use crate::config::{Settings, time_for};
 use crate::endpoint::{Control, Endpoint};
 use crate::mechanism::Mechanisms;
 use crate::rpc::{Client, Ending, Failure, Kind, Phase, Rpc};
 use crate::time::Time;
 use crate::tombstone::Epitaph;
+
+/// How many times longer than usual silence may last on a link that is full.
+/// By then the three RESENDs that a time-out needs still take less than half a
+/// second at the defaults.
+const MOST_EXCUSED: u64 = 8;
 
 /// Why the endpoint wants to be called again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,17 +96,38 @@ impl Endpoint {
             self.end(slot, ending);
             return None;
         }
-        let ask_at = if probed_at > since {
-            probed_at + self.settings.resend_interval_ns
+        let (from, wait) = if probed_at > since {
+            (probed_at, self.settings.resend_interval_ns)
         } else {
-            since + self.settings.resend_ns
+            (since, self.settings.resend_ns)
         };
-        if ask_at > now {
-            return Some(ask_at);
+        if from + wait > now {
+            return Some(from + wait);
+        }
+        if let Some(later) = self.excused_until(now, slot, from, wait) {
+            self.counters.resends_put_off += 1;
+            return Some(later);
         }
         self.counters.resend_rounds += 1;
         self.ask(now, slot);
         Some(now + self.settings.resend_interval_ns)
+    }
+
+    /// What is missing since `from` may be in the queues of the network behind
+    /// other messages, which go first: time in which these took up the link does
+    /// not count as silence, within bounds. Says when to look again, if there
+    /// was less silence than `wait`.
+    fn excused_until(&self, now: Time, slot: u32, from: Time, wait: u64) -> Option<Time> {
+        let rate = self.settings.link_rate_bps?;
+        let silence = &self.rpcs.slot(slot)?.silence;
+        let bound = from + wait.saturating_mul(MOST_EXCUSED);
+        if now >= bound || !self.uses(Mechanisms::BUSY_LINK) {
+            return None;
+        }
+        let arrived = self.counters.received_bytes - silence.arrived_by_then;
+        let silent = now.since(from).saturating_sub(time_for(arrived, rate));
+        let missing = wait.checked_sub(silent).filter(|missing| *missing > 0)?;
+        Some((now + missing).min(bound))
     }
 
     /// A request that waits for memory or for its turn to be granted is asked
@@ -228,6 +254,7 @@ impl Endpoint {
             return;
         };
         rpc.silence.heard(now);
+        rpc.silence.arrived_by_then = self.counters.received_bytes;
         self.arm(slot, now + self.settings.resend_ns);
     }
 }

@@ -24,6 +24,42 @@ pub(crate) enum Offer {
     Dropped,
 }
 
+/// Where in the network a port is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// From a leaf to a spine.
+    Up,
+    /// From a spine to a leaf.
+    Down,
+    /// To a host.
+    ToHosts,
+}
+
+impl Stage {
+    /// All, in the order of a packet's way.
+    pub const ALL: [Self; 3] = [Self::Up, Self::Down, Self::ToHosts];
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Up => "leaf to spine",
+            Self::Down => "spine to leaf",
+            Self::ToHosts => "leaf to host",
+        }
+    }
+}
+
+/// What waited at the ports of one [`Stage`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waited {
+    /// Ports.
+    pub ports: u32,
+    /// Bytes times the picoseconds that they waited, all ports together.
+    pub byte_ps: u128,
+    /// Most bytes that waited at one port.
+    pub most_bytes: u64,
+}
+
 /// All switches of a network.
 pub struct Fabric {
     hosts: u32,
@@ -174,7 +210,7 @@ impl Fabric {
             port.counters.dropped += 1;
             return Offer::Dropped;
         }
-        port.push(packets, slot);
+        port.push(now, packets, slot);
         if port.alarm == crate::port::Alarm::Set {
             Offer::Waits
         } else {
@@ -186,15 +222,43 @@ impl Fabric {
     /// The link of `port` is idle: the packet that it sends next.
     pub(crate) fn next_waiting<H: Copy>(
         &mut self,
+        now: SimTime,
         port: u32,
         packets: &mut Packets<H>,
     ) -> Option<u32> {
         let port = &mut self.ports[port as usize];
-        let slot = port.pop(packets)?;
+        let slot = port.pop(now, packets)?;
         if let Buffer::Shared(_) = self.buffer {
             self.waiting_bytes[port.switch as usize] -= u64::from(packets.get(slot).wire_bytes);
         }
         Some(slot)
+    }
+
+    /// How much has waited until `now` at the ports of each [`Stage`], in the
+    /// order of [`Stage::ALL`].
+    pub fn waited(&self, now: SimTime) -> [Waited; 3] {
+        let mut stages = [Waited::default(); 3];
+        for port in &self.ports {
+            let stage = if port.to < self.hosts {
+                Stage::ToHosts
+            } else if port.switch < self.leaves() {
+                Stage::Up
+            } else {
+                Stage::Down
+            };
+            let waited = &mut stages[stage as usize];
+            waited.ports += 1;
+            waited.byte_ps += port.waited_byte_ps(now);
+            waited.most_bytes = waited.most_bytes.max(port.counters.most_waiting_bytes);
+        }
+        stages
+    }
+
+    fn leaves(&self) -> u32 {
+        match self.shape {
+            Shape::Single { .. } => 1,
+            Shape::LeafSpine { racks, .. } => u32::from(racks),
+        }
     }
 
     /// What happened at all ports: totals, and the largest maximum.

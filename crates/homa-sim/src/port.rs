@@ -31,6 +31,10 @@ pub struct Port {
     occupied: u8,
     /// Bytes that wait.
     pub(crate) waiting_bytes: u64,
+    /// Since when it has been so many.
+    waiting_since: SimTime,
+    /// Bytes times picoseconds that they waited, until then.
+    waited_byte_ps: u128,
     /// What happened here.
     pub counters: PortCounters,
 }
@@ -73,6 +77,8 @@ impl Port {
             }; LEVELS],
             occupied: 0,
             waiting_bytes: 0,
+            waiting_since: SimTime::ZERO,
+            waited_byte_ps: 0,
             counters: PortCounters::default(),
         }
     }
@@ -87,8 +93,20 @@ impl Port {
         self.occupied != 0
     }
 
+    /// Bytes times picoseconds that they have waited here until `now`.
+    pub(crate) fn waited_byte_ps(&self, now: SimTime) -> u128 {
+        let ps = now.since(self.waiting_since);
+        self.waited_byte_ps + u128::from(self.waiting_bytes) * u128::from(ps)
+    }
+
+    fn book_waiting(&mut self, now: SimTime) {
+        self.waited_byte_ps = self.waited_byte_ps(now);
+        self.waiting_since = now;
+    }
+
     /// Makes a packet wait behind those of its priority.
-    pub(crate) fn push<H: Copy>(&mut self, packets: &mut Packets<H>, slot: u32) {
+    pub(crate) fn push<H: Copy>(&mut self, now: SimTime, packets: &mut Packets<H>, slot: u32) {
+        self.book_waiting(now);
         let packet = packets.get_mut(slot);
         packet.next = NIL;
         let level = usize::from(packet.priority & 7);
@@ -105,8 +123,9 @@ impl Port {
     }
 
     /// The most urgent packet, the longest waiting of its level.
-    pub(crate) fn pop<H: Copy>(&mut self, packets: &mut Packets<H>) -> Option<u32> {
+    pub(crate) fn pop<H: Copy>(&mut self, now: SimTime, packets: &mut Packets<H>) -> Option<u32> {
         let level = self.occupied.checked_ilog2()?;
+        self.book_waiting(now);
         let queue = &mut self.queues[level as usize];
         let slot = queue.head;
         let packet = packets.get(slot);
@@ -146,16 +165,17 @@ mod tests {
         let mut port = Port::new(0, 0, 800, 0);
         for (priority, name) in [(0, 1), (7, 2), (3, 3), (7, 4), (0, 5), (3, 6)] {
             let slot = packets.insert(packet(priority, name));
-            port.push(&mut packets, slot);
+            port.push(SimTime::ZERO, &mut packets, slot);
         }
         assert_eq!(port.waiting_bytes, 21);
         let mut order = Vec::new();
-        while let Some(slot) = port.pop(&mut packets) {
+        while let Some(slot) = port.pop(SimTime::from_ps(10), &mut packets) {
             order.push(packets.get(slot).header);
             packets.remove(slot);
         }
         assert_eq!(order, [2, 4, 3, 6, 1, 5]);
         assert_eq!(port.waiting_bytes, 0);
+        assert_eq!(port.waited_byte_ps(SimTime::from_ps(50)), 21 * 10);
         assert_eq!(port.counters.most_waiting_bytes, 21);
         assert!(!port.has_waiting() && packets.is_empty());
     }

@@ -226,7 +226,8 @@ impl Observer for Collector {
         let slowdown =
             self.ideal
                 .slowdown(&self.topology, record.from, record.to, record.bytes, took);
-        self.slowdowns.record(record.bytes, slowdown);
+        let took_us = record.done.since(record.started) as f64 / 1e6;
+        self.slowdowns.record(record.bytes, slowdown, took_us);
     }
 }
 
@@ -242,6 +243,13 @@ pub struct Outcome {
     pub virtual_s: f64,
     /// Share of the hosts' links that was used during the measured time.
     pub used: f64,
+    /// Bytes sent by hosts during the measured time, by priority.
+    pub sent_by_priority: [u64; 8],
+    /// Bytes that waited at a port of each stage of the network, mean over
+    /// the ports and the measured time.
+    pub mean_waiting_bytes: [f64; 3],
+    /// Most bytes that ever waited at a port of each stage.
+    pub most_waiting_by_stage: [u64; 3],
     /// Most bytes that ever waited at a port.
     pub most_waiting_bytes: u64,
 }
@@ -319,9 +327,14 @@ pub fn run_with(
     let host_rate_bps = topology.host_rate_bps as f64;
     let mut world = World::new(topology, transports, traffic, conditions.seed, collector)?;
     world.run(window.0);
-    let before = world.counters();
+    let (before, waited_before) = (world.counters(), world.fabric().waited(window.0));
     world.run(window.1);
-    let after = world.counters();
+    let (after, waited_after) = (world.counters(), world.fabric().waited(window.1));
+    let measured_ps = window.1.since(window.0) as f64;
+    let mean_waiting_bytes = std::array::from_fn(|stage| {
+        let waited = waited_after[stage].byte_ps - waited_before[stage].byte_ps;
+        waited as f64 / (measured_ps * f64::from(waited_after[stage].ports.max(1)))
+    });
     let sent_bits = 8.0 * (after.sent_wire_bytes - before.sent_wire_bytes) as f64;
     let used = sent_bits / (conditions.measure_s * host_rate_bps * f64::from(hosts));
     // Load goes on until the messages that count are done.
@@ -343,6 +356,11 @@ pub fn run_with(
         trace_hash: world.trace_hash(),
         virtual_s: world.now().as_secs_f64(),
         used,
+        sent_by_priority: std::array::from_fn(|priority| {
+            after.sent_by_priority[priority] - before.sent_by_priority[priority]
+        }),
+        mean_waiting_bytes,
+        most_waiting_by_stage: world.fabric().waited(world.now()).map(|stage| stage.most_bytes),
         most_waiting_bytes: world.fabric().counters().most_waiting_bytes,
     })
 }

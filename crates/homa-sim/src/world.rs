@@ -58,6 +58,8 @@ pub struct WorldCounters {
     pub refused: u64,
     /// Bytes sent by hosts, as on the wire.
     pub sent_wire_bytes: u64,
+    /// The same by priority; 7 is the most urgent.
+    pub sent_by_priority: [u64; 8],
 }
 
 #[derive(Clone, Copy)]
@@ -321,7 +323,7 @@ impl<T: Transport, O: Observer> World<T, O> {
     }
 
     fn port_free(&mut self, port: u32) {
-        if let Some(slot) = self.fabric.next_waiting(port, &mut self.packets) {
+        if let Some(slot) = self.fabric.next_waiting(self.now, port, &mut self.packets) {
             self.transmit(port, slot);
         }
         let state = &mut self.fabric.ports[port as usize];
@@ -479,6 +481,8 @@ impl<T: Transport, O: Observer> World<T, O> {
             self.counters.packet_hops += 1;
             self.counters.packets += 1;
             self.counters.sent_wire_bytes += u64::from(sent.wire_bytes);
+            self.counters.sent_by_priority[usize::from(sent.priority & 7)] +=
+                u64::from(sent.wire_bytes);
             let free_at = self.now + link_ps;
             let tail_at = free_at + self.way_out_ps;
             self.packets.get_mut(slot).tail_at = tail_at;

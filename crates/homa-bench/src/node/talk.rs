@@ -47,6 +47,9 @@ pub enum Carrier {
         priorities: u8,
         /// Rate of the host's link, bit/s.
         link_bps: u64,
+        /// Round trip of a full packet on the idle network, software
+        /// included, µs.
+        rtt_us: u64,
         /// Buffer of a switch port, bytes.
         buffer_bytes: u64,
     },

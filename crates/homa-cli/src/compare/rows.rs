@@ -8,6 +8,14 @@ use super::arguments::{self, Arguments};
 /// RPCs with shorter requests are urgent where TCP has priorities.
 pub(super) const URGENT_BELOW: u32 = 10_000;
 
+/// What the software of both ends adds to a round trip, about, µs.
+const SOFTWARE_US: u64 = 150;
+
+/// How long a full packet takes on a link, µs.
+fn packet_us(mtu: u32, link_bps: u64) -> u64 {
+    u64::from(mtu) * 8 * 1_000_000 / link_bps.max(1)
+}
+
 /// One row.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
@@ -49,6 +57,7 @@ pub(super) fn rows(arguments: &Arguments, link_bps: u64) -> Vec<Row> {
             raw: arguments.datapath == arguments::Carrier::Raw,
             priorities,
             link_bps,
+            rtt_us: 2 * packet_us(arguments.mtu, link_bps) + SOFTWARE_US,
             buffer_bytes: arguments.buffer.into(),
         },
     };
