@@ -1,8 +1,9 @@
 //! `homa sim`: the protocol core in a simulated fabric.
 
-use std::fs::File;
+mod page;
+
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -17,8 +18,8 @@ Examples:
       The scenarios that are built in.
   homa sim run sigcomm18-w4 --load 0.8 --seconds 0.5
       144 hosts with workload W4, beside the published slowdowns. Half a minute of CPU per 0.1 s.
-  homa sim run sigcomm18-w2 --seconds 0.02 --seeds 4 --json w2.json
-      Four seeds, as many at a time as there are processors.
+  homa sim run sigcomm18-w2 --seconds 0.02 --seeds 4 --json w2.json --report w2.html
+      Four seeds, as many at a time as there are processors; numbers, and a page with pictures.
 
 Slowdown is the time a message takes, divided by the time it would take alone. Time is virtual: \
 the same seed gives the same trace hash on every machine.
@@ -74,6 +75,10 @@ struct RunArguments {
     /// table.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+
+    /// Write a page with pictures (HTML) to this file.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 /// Name, workload, what it is, and virtual seconds after which the numbers say
@@ -132,7 +137,8 @@ fn conditions(arguments: &RunArguments) -> Result<Conditions, String> {
         seed: arguments.seed,
         warm_up_s: arguments.warm_up.unwrap_or(measure_s / 5.0),
         measure_s,
-        drain_s: measure_s.max(0.05),
+        // Long messages take 50 ms and more; a run that is over before says little.
+        drain_s: measure_s.max(0.05).min(10.0 * measure_s),
     })
 }
 
@@ -147,10 +153,14 @@ fn simulate(arguments: &RunArguments, conditions: &Conditions) -> Result<(), Str
         }
     })
     .map_err(|error| error.to_string())?;
-    write_report(arguments, &report)
+    write_report(arguments, conditions, &report)
 }
 
-fn write_report(arguments: &RunArguments, report: &Report) -> Result<(), String> {
+fn write_report(
+    arguments: &RunArguments,
+    conditions: &Conditions,
+    report: &Report,
+) -> Result<(), String> {
     let json = serde_json::to_string_pretty(report).map_err(|error| error.to_string())?;
     let to_stdout = arguments
         .json
@@ -162,12 +172,31 @@ fn write_report(arguments: &RunArguments, report: &Report) -> Result<(), String>
         report.to_string()
     };
     writeln!(io::stdout().lock(), "{text}").map_err(|error| error.to_string())?;
-    match &arguments.json {
-        Some(path) if !to_stdout => File::create(path)
-            .and_then(|mut file| writeln!(file, "{json}"))
-            .map_err(|error| format!("{}: {error}", path.display())),
-        _ => Ok(()),
+    if let Some(path) = arguments.json.as_deref().filter(|_| !to_stdout) {
+        write_file(path, &format!("{json}\n"))?;
     }
+    if let Some(path) = &arguments.report {
+        let command = command(arguments, conditions);
+        write_file(path, &page::render(report, conditions, command))?;
+    }
+    Ok(())
+}
+
+fn write_file(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// What repeats the run.
+fn command(arguments: &RunArguments, conditions: &Conditions) -> String {
+    format!(
+        "homa sim run {} --load {} --warm-up {} --seconds {} --seed {} --seeds {}",
+        arguments.scenario,
+        arguments.load,
+        conditions.warm_up_s,
+        conditions.measure_s,
+        arguments.seed,
+        arguments.seeds
+    )
 }
 
 #[cfg(test)]
@@ -217,6 +246,11 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(json["scenario"], "sigcomm18-w3");
-        assert!(json["slowdown"]["mean"].as_f64().unwrap() > 1.0);
+        assert!(
+            json["protocols"]["homa"]["slowdown"]["mean"]
+                .as_f64()
+                .unwrap()
+                > 1.0
+        );
     }
 }

@@ -1,16 +1,19 @@
 //! What a run found, for people (a table) and for programs (JSON), beside the
 //! published numbers where there are some.
 
-use std::fmt;
+mod json;
+mod text;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
+use crate::fabric::Stage;
 use crate::published::{self, Curve, PublishedClass};
 use crate::sigcomm18::{Conditions, Outcome};
 use crate::slowdown::{ClassSlowdown, Slowdowns, Summary};
+use json::{hexadecimal, number};
 
 /// Version of the JSON form; it changes when a field changes its meaning.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// The runs of one scenario under different seeds, taken together.
 #[derive(Clone, Debug, Serialize)]
@@ -25,23 +28,61 @@ pub struct Report {
     pub measure_s: f64,
     /// Virtual seconds before that.
     pub warm_up_s: f64,
-    /// The three numbers.
-    pub slowdown: SlowdownNumbers,
-    /// The same three as published.
-    pub published: Option<SlowdownNumbers>,
-    /// By size.
-    pub classes: Vec<Row>,
+    /// What was found.
+    pub protocols: Protocols,
+    /// What was published, if it was for this load.
+    pub published: Option<PublishedSlowdown>,
     /// One entry a seed.
     pub runs: Vec<RunNumbers>,
     /// Packets sent over a link, a second of CPU, all runs together.
     #[serde(serialize_with = "number")]
     pub packet_hops_per_s: f64,
+    /// That of the run; of several, one that depends on all.
+    #[serde(serialize_with = "hexadecimal")]
+    pub trace_hash: u64,
 }
 
-/// The three numbers that summarise slowdowns.
+/// By protocol.
+#[derive(Clone, Debug, Serialize)]
+pub struct Protocols {
+    /// The protocol core as it is.
+    pub homa: Numbers,
+}
+
+/// What was found for a protocol.
+#[derive(Clone, Debug, Serialize)]
+pub struct Numbers {
+    /// Slowdowns.
+    pub slowdown: SlowdownNumbers,
+    /// 99th percentile of the time of the shorter half of the messages, the
+    /// one with the median excluded, in microseconds.
+    #[serde(serialize_with = "number")]
+    pub short_p99_us: f64,
+    /// The same of the classes beyond 99 % of the messages.
+    #[serde(serialize_with = "number")]
+    pub large_p99_us: f64,
+    /// Share by priority, 0 first, of the bytes that hosts sent.
+    pub share_by_priority: [f64; 8],
+    /// What waited at the ports of each stage of the network.
+    pub waiting: Vec<WaitingNumbers>,
+}
+
+/// What waited at the ports of a stage of the network.
 #[derive(Clone, Copy, Debug, Serialize)]
+pub struct WaitingNumbers {
+    /// Which stage.
+    pub stage: &'static str,
+    /// Bytes at a port, mean over the ports and the measured time.
+    #[serde(serialize_with = "number")]
+    pub mean_bytes: f64,
+    /// Most bytes at a port, at any time.
+    pub most_bytes: u64,
+}
+
+/// Slowdowns that were found.
+#[derive(Clone, Debug, Serialize)]
 pub struct SlowdownNumbers {
-    /// Mean over all messages.
+    /// Mean over all messages that finished.
     #[serde(serialize_with = "number")]
     pub mean: f64,
     /// Largest 99th percentile of a class of the shorter half.
@@ -50,10 +91,34 @@ pub struct SlowdownNumbers {
     /// Largest 99th percentile of any class.
     #[serde(serialize_with = "number")]
     pub p99_any: f64,
-    /// Messages; 0 where it was not published.
+    /// Messages that finished.
     pub messages: u64,
-    /// Messages that did not finish; percentiles count them as infinite.
+    /// Messages that did not; percentiles count them as infinite.
     pub unfinished: u64,
+    /// Least and largest of the seeds, if there were several.
+    pub spread: Option<Spread>,
+    /// By class of size, shortest first.
+    pub by_size: Vec<Row>,
+}
+
+/// Least and largest of the seeds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Spread {
+    /// Of the mean.
+    pub mean: [f64; 2],
+    /// Of `p99_short_half`; absent if a single seed has too few messages.
+    pub p99_short_half: Option<[f64; 2]>,
+}
+
+/// Slowdowns that were published.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct PublishedSlowdown {
+    /// Mean over all messages.
+    pub mean: f64,
+    /// Largest 99th percentile of a class of the shorter half.
+    pub p99_short_half: f64,
+    /// Largest 99th percentile of any class.
+    pub p99_any: f64,
 }
 
 /// A class of size.
@@ -78,10 +143,10 @@ pub struct RowNumbers {
     /// Mean of those that finished.
     #[serde(serialize_with = "number")]
     pub mean: f64,
-    /// Median.
+    /// Median; not a number where there are too few.
     #[serde(serialize_with = "number")]
     pub p50: f64,
-    /// 99th percentile.
+    /// 99th percentile; not a number where there are too few.
     #[serde(serialize_with = "number")]
     pub p99: f64,
 }
@@ -105,6 +170,12 @@ pub struct RunNumbers {
     /// Hash over every message that was done; the same seed gives the same.
     #[serde(serialize_with = "hexadecimal")]
     pub trace_hash: u64,
+    /// Mean slowdown.
+    #[serde(serialize_with = "number")]
+    pub mean: f64,
+    /// Largest 99th percentile of a class of the shorter half.
+    #[serde(serialize_with = "number")]
+    pub p99_short_half: f64,
     /// Packets sent over a link.
     pub packet_hops: u64,
     /// Seconds of CPU.
@@ -116,35 +187,6 @@ pub struct RunNumbers {
     pub link_use: f64,
     /// Most bytes that waited at a port.
     pub most_waiting_bytes: u64,
-}
-
-/// A number, or the text `inf` or `none`.
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    if value.is_finite() {
-        serializer.serialize_f64((value * 1e4).round() / 1e4)
-    } else if value.is_nan() {
-        serializer.serialize_str("none")
-    } else {
-        serializer.serialize_str("inf")
-    }
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn hexadecimal<S: Serializer>(value: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&format_args!("{value:016x}"))
-}
-
-impl SlowdownNumbers {
-    fn of(summary: &Summary) -> Self {
-        Self {
-            mean: summary.mean,
-            p99_short_half: summary.p99_short_half,
-            p99_any: summary.p99_any,
-            messages: summary.messages,
-            unfinished: summary.unfinished,
-        }
-    }
 }
 
 impl Row {
@@ -170,149 +212,148 @@ impl Row {
     }
 }
 
+impl Spread {
+    fn of(runs: &[RunNumbers]) -> Option<Self> {
+        let ends = |of: fn(&RunNumbers) -> f64| -> Option<[f64; 2]> {
+            let mut values = runs.iter().map(of);
+            let first = values.next()?;
+            let ends = values.try_fold([first; 2], |[least, most], value| {
+                (!value.is_nan()).then(|| [value.min(least), value.max(most)])
+            })?;
+            first.is_finite().then_some(ends)
+        };
+        (runs.len() > 1).then_some(())?;
+        Some(Self {
+            mean: ends(|run| run.mean)?,
+            p99_short_half: ends(|run| run.p99_short_half),
+        })
+    }
+}
+
+/// Sums over the runs while they are taken together.
+#[derive(Default)]
+struct Sums {
+    sent_by_priority: [u64; 8],
+    mean_waiting_bytes: [f64; 3],
+    most_waiting: [u64; 3],
+}
+
+impl Sums {
+    fn add(&mut self, outcome: &Outcome) {
+        for (sum, bytes) in self
+            .sent_by_priority
+            .iter_mut()
+            .zip(outcome.sent_by_priority)
+        {
+            *sum += bytes;
+        }
+        for stage in 0..3 {
+            self.mean_waiting_bytes[stage] += outcome.mean_waiting_bytes[stage];
+            self.most_waiting[stage] =
+                self.most_waiting[stage].max(outcome.most_waiting_by_stage[stage]);
+        }
+    }
+}
+
 impl Report {
     /// The report of a SIGCOMM 2018 scenario, from the outcomes of its seeds
     /// with the seconds of CPU each took; at least one.
     pub fn sigcomm18(conditions: &Conditions, outcomes: Vec<(u64, Outcome, f64)>) -> Self {
         let reference = published::classes(Curve::Homa, conditions.workload, conditions.load);
         let mut all = Slowdowns::new(Vec::new());
-        let mut runs = Vec::new();
-        for (index, (seed, outcome, cpu_s)) in outcomes.into_iter().enumerate() {
+        let mut runs: Vec<RunNumbers> = Vec::new();
+        let mut sums = Sums::default();
+        for (seed, mut outcome, cpu_s) in outcomes {
+            let own = Slowdowns::summary(&outcome.slowdowns.classes());
+            sums.add(&outcome);
             runs.push(RunNumbers {
                 seed,
                 trace_hash: outcome.trace_hash,
+                mean: own.mean,
+                p99_short_half: own.p99_short_half,
                 packet_hops: outcome.counters.packet_hops,
                 cpu_s,
                 virtual_s: outcome.virtual_s,
                 link_use: outcome.used,
                 most_waiting_bytes: outcome.most_waiting_bytes,
             });
-            if index == 0 {
+            if runs.len() == 1 {
                 all = outcome.slowdowns;
             } else {
                 all.absorb(outcome.slowdowns);
             }
         }
-        let classes = all.classes();
-        let published = published::summary(&reference);
         let hops: u64 = runs.iter().map(|run| run.packet_hops).sum();
         let cpu_s: f64 = runs.iter().map(|run| run.cpu_s).sum();
+        let published = published::summary(&reference);
         Self {
             schema: SCHEMA,
             scenario: format!("sigcomm18-w{}", conditions.workload),
             load: conditions.load,
             measure_s: conditions.measure_s,
             warm_up_s: conditions.warm_up_s,
-            slowdown: SlowdownNumbers::of(&Slowdowns::summary(&classes)),
-            published: (!reference.is_empty()).then_some(SlowdownNumbers {
+            protocols: Protocols {
+                homa: Numbers::of(&mut all, &sums, &runs, &reference),
+            },
+            published: (!reference.is_empty()).then_some(PublishedSlowdown {
                 mean: published.mean,
                 p99_short_half: published.p99_short_half,
                 p99_any: published.p99_any,
-                messages: 0,
-                unfinished: 0,
             }),
-            classes: classes
-                .iter()
-                .map(|class| Row::of(class, &reference))
-                .collect(),
-            runs,
             packet_hops_per_s: hops as f64 / cpu_s,
+            trace_hash: runs
+                .iter()
+                .fold(0, |hash: u64, run| hash.rotate_left(1) ^ run.trace_hash),
+            runs,
         }
     }
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{}, load {}, {} s measured after {} s, {} seed(s)",
-            self.scenario,
-            self.load,
-            self.measure_s,
-            self.warm_up_s,
-            self.runs.len()
-        )?;
-        writeln!(
-            f,
-            "Slowdown by message size; what was published is in brackets.\n"
-        )?;
-        writeln!(
-            f,
-            "{:>10} {:>10} {:>7} {:>16} {:>16} {:>17}",
-            "up to (B)", "messages", "cum. %", "mean", "p50", "p99"
-        )?;
-        for row in &self.classes {
-            let found = &row.found;
-            write!(
-                f,
-                "{:>10} {:>10} {:>7.2}",
-                found.up_to_bytes,
-                found.messages,
-                100.0 * found.cumulative
-            )?;
-            let published = row.published;
-            pair(f, 7, found.mean, published.map(|row| row.mean))?;
-            pair(f, 7, found.p50, published.map(|row| row.p50))?;
-            pair(f, 8, found.p99, published.map(|row| row.p99))?;
-            writeln!(f)?;
+impl Numbers {
+    fn of(
+        all: &mut Slowdowns,
+        sums: &Sums,
+        runs: &[RunNumbers],
+        reference: &[PublishedClass],
+    ) -> Self {
+        let classes = all.classes();
+        let Summary {
+            messages,
+            unfinished,
+            mean,
+            p99_short_half,
+            p99_any,
+        } = Slowdowns::summary(&classes);
+        let sent: u64 = sums.sent_by_priority.iter().sum();
+        Self {
+            slowdown: SlowdownNumbers {
+                mean,
+                p99_short_half,
+                p99_any,
+                messages,
+                unfinished,
+                spread: Spread::of(runs),
+                by_size: classes
+                    .iter()
+                    .map(|class| Row::of(class, reference))
+                    .collect(),
+            },
+            short_p99_us: all.p99_us(|share| share <= 0.5),
+            large_p99_us: all.p99_us(|share| share > 0.99),
+            share_by_priority: sums
+                .sent_by_priority
+                .map(|bytes| bytes as f64 / sent.max(1) as f64),
+            waiting: Stage::ALL
+                .iter()
+                .zip(sums.mean_waiting_bytes)
+                .zip(sums.most_waiting)
+                .map(|((stage, mean_bytes), most_bytes)| WaitingNumbers {
+                    stage: stage.name(),
+                    mean_bytes: mean_bytes / runs.len().max(1) as f64,
+                    most_bytes,
+                })
+                .collect(),
         }
-        writeln!(f)?;
-        for (name, value, published) in [
-            (
-                "mean",
-                self.slowdown.mean,
-                self.published.map(|published| published.mean),
-            ),
-            (
-                "p99, shorter half",
-                self.slowdown.p99_short_half,
-                self.published.map(|published| published.p99_short_half),
-            ),
-            (
-                "p99, any size",
-                self.slowdown.p99_any,
-                self.published.map(|published| published.p99_any),
-            ),
-        ] {
-            write!(f, "{name:<18}")?;
-            pair(f, 8, value, published)?;
-            writeln!(f)?;
-        }
-        writeln!(
-            f,
-            "messages {}, unfinished {}",
-            self.slowdown.messages, self.slowdown.unfinished
-        )?;
-        for run in &self.runs {
-            writeln!(
-                f,
-                "seed {}: trace {:016x}, links used {:.3}, most waiting {} B, virtual {:.4} s, CPU {:.2} s",
-                run.seed,
-                run.trace_hash,
-                run.link_use,
-                run.most_waiting_bytes,
-                run.virtual_s,
-                run.cpu_s
-            )?;
-        }
-        write!(
-            f,
-            "{:.2} million packet hops per second of CPU",
-            self.packet_hops_per_s / 1e6
-        )
-    }
-}
-
-fn pair(
-    f: &mut fmt::Formatter<'_>,
-    width: usize,
-    found: f64,
-    published: Option<f64>,
-) -> fmt::Result {
-    write!(f, " {found:>width$.2}")?;
-    match published {
-        Some(value) => write!(f, " {:>8}", format!("({value:.2})")),
-        None => write!(f, " {:>8}", ""),
     }
 }
 
@@ -321,11 +362,12 @@ fn pair(
 mod tests {
     use super::*;
     use crate::world::WorldCounters;
+    use serde_json::Value;
 
     fn outcome(slowdown: f64, hops: u64) -> Outcome {
         let mut slowdowns = Slowdowns::new(vec![130, 10_000_000]);
-        for _ in 0..300 {
-            slowdowns.record(100, slowdown);
+        for _ in 0..1200 {
+            slowdowns.record(100, slowdown, 10.0 * slowdown);
         }
         slowdowns.record_unfinished(5_000_000);
         Outcome {
@@ -337,6 +379,9 @@ mod tests {
             trace_hash: 0xabc,
             virtual_s: 1.0,
             used: 0.5,
+            sent_by_priority: [1, 0, 0, 0, 0, 0, 0, 3],
+            mean_waiting_bytes: [1.0, 2.0, slowdown],
+            most_waiting_by_stage: [5, 6, 7],
             most_waiting_bytes: 7,
         }
     }
@@ -356,18 +401,28 @@ mod tests {
             (2, outcome(4.0, 1_000_000), 0.5),
         ];
         let report = Report::sigcomm18(&conditions, runs);
-        let json: serde_json::Value = serde_json::to_value(&report).unwrap();
+        let json: Value = serde_json::to_value(&report).unwrap();
         assert_eq!(json["scenario"], "sigcomm18-w4");
-        assert_eq!(json["slowdown"]["mean"], 3.0);
-        assert_eq!(json["slowdown"]["unfinished"], 2);
-        assert_eq!(json["classes"][0]["p99"], 4.0);
-        assert_eq!(json["classes"][1]["p99"], "inf");
+        assert_eq!(json["protocols"]["homa"]["slowdown"]["mean"], 3.0);
+        let homa = &json["protocols"]["homa"];
+        assert_eq!(homa["slowdown"]["unfinished"], 2);
+        assert_eq!(homa["slowdown"]["by_size"][0]["p99"], 4.0);
+        assert!(
+            homa["slowdown"]["by_size"][1]["p99"].is_null(),
+            "two are too few"
+        );
+        assert_eq!(homa["slowdown"]["spread"]["mean"][1], 4.0);
+        assert_eq!(homa["short_p99_us"], Value::Null, "no class is that short");
+        assert_eq!(homa["share_by_priority"][7], 0.75);
+        assert_eq!(homa["waiting"][2]["mean_bytes"], 3.0);
+        assert_eq!(homa["waiting"][2]["stage"], "leaf to host");
         assert_eq!(json["runs"][1]["trace_hash"], "0000000000000abc");
+        assert_eq!(json["trace_hash"], "0000000000001fc4");
         assert_eq!(json["packet_hops_per_s"], 4e6);
         let published = json["published"]["p99_short_half"].as_f64().unwrap();
         assert!((published - 2.287).abs() < 1e-3);
         let text = report.to_string();
-        assert!(text.contains("(1.53)") && text.contains("inf"), "{text}");
+        assert!(text.contains("(1.53)") && text.contains(" - "), "{text}");
         assert!(text.contains("4.00 million packet hops"), "{text}");
     }
 }

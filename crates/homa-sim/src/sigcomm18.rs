@@ -360,7 +360,10 @@ pub fn run_with(
             after.sent_by_priority[priority] - before.sent_by_priority[priority]
         }),
         mean_waiting_bytes,
-        most_waiting_by_stage: world.fabric().waited(world.now()).map(|stage| stage.most_bytes),
+        most_waiting_by_stage: world
+            .fabric()
+            .waited(world.now())
+            .map(|stage| stage.most_bytes),
         most_waiting_bytes: world.fabric().counters().most_waiting_bytes,
     })
 }

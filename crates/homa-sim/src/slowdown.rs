@@ -8,6 +8,8 @@ pub struct Slowdowns {
     /// Longest message of each class, rising.
     upper_bytes: Vec<u32>,
     samples: Vec<Vec<f32>>,
+    /// Microseconds that they took, in the same classes.
+    took_us: Vec<Vec<f32>>,
     unfinished: Vec<u64>,
 }
 
@@ -24,9 +26,10 @@ pub struct ClassSlowdown {
     pub cumulative: f64,
     /// Mean of those that finished.
     pub mean: f64,
-    /// Median; infinite where too many did not finish.
+    /// Median; infinite where too many did not finish, not a number where there
+    /// are fewer than [`ENOUGH`].
     pub p50: f64,
-    /// 99th percentile.
+    /// 99th percentile, likewise.
     pub p99: f64,
 }
 
@@ -41,14 +44,14 @@ pub struct Summary {
     pub mean: f64,
     /// Largest 99th percentile of a class, over the classes that together hold
     /// no more than the shorter half of the messages (and the one with the
-    /// median).
+    /// median); not a number if none has [`ENOUGH`].
     pub p99_short_half: f64,
-    /// Largest 99th percentile of a class with at least [`ENOUGH`] messages.
+    /// Largest 99th percentile of any class with [`ENOUGH`].
     pub p99_any: f64,
 }
 
-/// Messages that a class needs for its 99th percentile to be in a summary.
-pub const ENOUGH: u64 = 200;
+/// Messages that a class needs for percentiles: ten are beyond the 99th then.
+pub const ENOUGH: u64 = 1000;
 
 impl Slowdowns {
     /// Classes with the given longest messages, which must rise; longer
@@ -58,6 +61,7 @@ impl Slowdowns {
         Self {
             upper_bytes,
             samples: vec![Vec::new(); classes],
+            took_us: vec![Vec::new(); classes],
             unfinished: vec![0; classes],
         }
     }
@@ -68,10 +72,12 @@ impl Slowdowns {
             .min(self.upper_bytes.len().saturating_sub(1))
     }
 
-    /// A message of `bytes` took `slowdown` times as long as alone.
-    pub fn record(&mut self, bytes: u32, slowdown: f64) {
+    /// A message of `bytes` took `slowdown` times as long as alone, which was
+    /// `took_us`.
+    pub fn record(&mut self, bytes: u32, slowdown: f64, took_us: f64) {
         let class = self.class(bytes);
         self.samples[class].push(slowdown as f32);
+        self.took_us[class].push(took_us as f32);
     }
 
     /// A message did not finish.
@@ -85,9 +91,30 @@ impl Slowdowns {
         for (mine, theirs) in self.samples.iter_mut().zip(other.samples) {
             mine.extend(theirs);
         }
+        for (mine, theirs) in self.took_us.iter_mut().zip(other.took_us) {
+            mine.extend(theirs);
+        }
         for (mine, theirs) in self.unfinished.iter_mut().zip(other.unfinished) {
             *mine += theirs;
         }
+    }
+
+    /// 99th percentile of the time in microseconds of the messages of some
+    /// classes: those whose shares of all messages, from the shortest up to and
+    /// with the class, `take` accepts. Not a number below [`ENOUGH`].
+    pub fn p99_us(&self, take: impl Fn(f64) -> bool) -> f64 {
+        let count = |class: usize| self.samples[class].len() as u64 + self.unfinished[class];
+        let total: u64 = (0..self.samples.len()).map(count).sum();
+        let (mut seen, mut unfinished, mut taken) = (0, 0, Vec::new());
+        for class in 0..self.samples.len() {
+            seen += count(class);
+            if take(seen as f64 / total as f64) {
+                unfinished += self.unfinished[class];
+                taken.extend_from_slice(&self.took_us[class]);
+            }
+        }
+        taken.sort_unstable_by(f32::total_cmp);
+        quantile(&taken, unfinished, 0.99)
     }
 
     /// Every class that any message fell into.
@@ -108,10 +135,6 @@ impl Slowdowns {
             }
             seen += messages + unfinished;
             samples.sort_unstable_by(f32::total_cmp);
-            let quantile = |fraction: f64| {
-                let index = (fraction * (messages + unfinished) as f64 + 1e-9) as usize;
-                samples.get(index).map_or(f64::INFINITY, |s| f64::from(*s))
-            };
             let sum: f64 = samples.iter().map(|s| f64::from(*s)).sum();
             classes.push(ClassSlowdown {
                 up_to_bytes,
@@ -119,8 +142,8 @@ impl Slowdowns {
                 unfinished,
                 cumulative: seen as f64 / total as f64,
                 mean: sum / messages as f64,
-                p50: quantile(0.5),
-                p99: quantile(0.99),
+                p50: quantile(samples, unfinished, 0.5),
+                p99: quantile(samples, unfinished, 0.99),
             });
         }
         classes
@@ -128,7 +151,11 @@ impl Slowdowns {
 
     /// The numbers that summarise all classes.
     pub fn summary(classes: &[ClassSlowdown]) -> Summary {
-        let mut summary = Summary::default();
+        let mut summary = Summary {
+            p99_short_half: f64::NAN,
+            p99_any: f64::NAN,
+            ..Summary::default()
+        };
         let mut before = 0.0;
         let mut sum = 0.0;
         for class in classes {
@@ -137,18 +164,26 @@ impl Slowdowns {
             if class.messages > 0 {
                 sum += class.mean * class.messages as f64;
             }
-            let enough = class.messages + class.unfinished >= ENOUGH;
-            if enough && before < 0.5 {
+            // What is not a number loses against any other.
+            if before < 0.5 {
                 summary.p99_short_half = summary.p99_short_half.max(class.p99);
             }
-            if enough {
-                summary.p99_any = summary.p99_any.max(class.p99);
-            }
+            summary.p99_any = summary.p99_any.max(class.p99);
             before = class.cumulative;
         }
         summary.mean = sum / summary.messages as f64;
         summary
     }
+}
+
+/// Of sorted samples and so many more that are infinite.
+fn quantile(sorted: &[f32], unfinished: u64, fraction: f64) -> f64 {
+    let samples = sorted.len() as u64 + unfinished;
+    if samples < ENOUGH {
+        return f64::NAN;
+    }
+    let index = (fraction * samples as f64 + 1e-9) as usize;
+    sorted.get(index).map_or(f64::INFINITY, |s| f64::from(*s))
 }
 
 #[cfg(test)]
@@ -160,13 +195,13 @@ mod tests {
     fn classes__percentiles_and_shares_by_hand() {
         let mut slowdowns = Slowdowns::new(vec![10, 100, 1000]);
         for value in 0..1000 {
-            slowdowns.record(10, 1.0 + f64::from(value));
+            slowdowns.record(10, 1.0 + f64::from(value), 3.0);
         }
         for value in 0..500 {
-            slowdowns.record(11, 2.0 + f64::from(value));
+            slowdowns.record(11, 2.0 + f64::from(value), 4.0);
         }
-        for _ in 0..500 {
-            slowdowns.record(2000, 5.0);
+        for took_us in 0..500 {
+            slowdowns.record(2000, 5.0, f64::from(took_us));
         }
         let classes = slowdowns.classes();
         assert_eq!(classes.len(), 3);
@@ -174,10 +209,14 @@ mod tests {
         assert!((classes[0].cumulative - 0.5).abs() < 1e-12);
         assert!((classes[0].p50 - 501.0).abs() < 1e-6);
         assert!((classes[0].p99 - 991.0).abs() < 1e-6);
-        assert!((classes[1].p99 - 497.0).abs() < 1e-6);
+        assert!(classes[1].p99.is_nan(), "500 are too few");
         assert_eq!(classes[2].up_to_bytes, 1000);
         let summary = Slowdowns::summary(&classes);
         assert!((summary.p99_short_half - 991.0).abs() < 1e-6);
+        assert!((summary.p99_any - 991.0).abs() < 1e-6);
+        assert!((slowdowns.p99_us(|share| share <= 0.5) - 3.0).abs() < 1e-6);
+        assert!((slowdowns.p99_us(|share| share > 0.5) - 490.0).abs() < 1e-6);
+        assert!(slowdowns.p99_us(|share| share > 0.8).is_nan());
         let mean = (500.5 * 1000.0 + 251.5 * 500.0 + 5.0 * 500.0) / 2000.0;
         assert!((summary.mean - mean).abs() < 1e-6, "{}", summary.mean);
     }
@@ -186,7 +225,7 @@ mod tests {
     fn classes__unfinished_messages_are_infinite() {
         let mut slowdowns = Slowdowns::new(vec![10]);
         for _ in 0..980 {
-            slowdowns.record(10, 1.0);
+            slowdowns.record(10, 1.0, 2.0);
         }
         for _ in 0..20 {
             slowdowns.record_unfinished(10);

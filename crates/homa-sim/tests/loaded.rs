@@ -175,3 +175,29 @@ fn sigcomm18__short_messages_are_hardly_delayed() {
     assert_eq!(again.trace_hash, outcome.trace_hash);
     assert_eq!(again.counters, outcome.counters);
 }
+
+#[test]
+fn run_seeds__the_same_traces_for_any_number_of_threads() {
+    let conditions = Conditions {
+        workload: 3,
+        load: 0.8,
+        seed: 1,
+        warm_up_s: 0.0001,
+        measure_s: 0.0003,
+        drain_s: 0.0003,
+    };
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        let report = pool.install(|| sigcomm18::run_seeds(&conditions, &[1, 2, 3], |_| ()));
+        report.unwrap()
+    };
+    let (one, three) = (with(1), with(3));
+    let hashes: Vec<u64> = one.runs.iter().map(|run| run.trace_hash).collect();
+    assert!(hashes[0] != hashes[1] && hashes[1] != hashes[2]);
+    let again: Vec<u64> = three.runs.iter().map(|run| run.trace_hash).collect();
+    assert_eq!(hashes, again);
+    assert_eq!(one.trace_hash, three.trace_hash);
+}
