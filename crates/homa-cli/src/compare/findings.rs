@@ -308,25 +308,25 @@ fn cpu_limits(found: &RowFindings) -> Vec<String> {
 
 fn remarks(setup: &Setup, rows: &[RowFindings]) -> Vec<String> {
     let mut remarks = Vec::new();
+    let fewest = rows.iter().map(|found| found.large().samples).min();
+    if let Some(fewest) = fewest.filter(|fewest| *fewest < ENOUGH_LARGE) {
+        remarks.push(format!(
+            "Only {fewest} RPCs of the longest size in each row: their p99 (?) is uncertain."
+        ));
+    }
     for found in rows {
         let name = found.row.name;
         let is_homa = [HOMA, HOMA_ONE].contains(&found.row.key);
         if is_homa && found.backlog_peak > u64::from(setup.buffer_bytes) {
             remarks.push(format!(
-                "{name} held {} B in a port, more than the {} B that a row with one class may",
+                "{name} held {} B in a port, more than the {} B that a row with one class may.",
                 found.backlog_peak, setup.buffer_bytes
             ));
         }
         if is_homa && found.drops == 0 && found.sent_again > MOST_SENT_AGAIN {
             remarks.push(format!(
-                "{name} sent {:.2} % of its bytes again although nothing was dropped",
+                "{name} sent {:.2} % of its bytes again although nothing was dropped.",
                 100.0 * found.sent_again
-            ));
-        }
-        let large = found.large().samples;
-        if large < ENOUGH_LARGE {
-            remarks.push(format!(
-                "{name}: only {large} RPCs of the longest size, so their p99 is uncertain"
             ));
         }
         if found.failed > 0 {

@@ -63,8 +63,8 @@ pub(super) fn rows(arguments: &Arguments, link_bps: u64) -> Vec<Row> {
     };
     vec![
         tcp(TCP, "TCP", 0),
-        tcp(TCP_PRIORITY, "TCP, short first", URGENT_BELOW),
         homa(HOMA, "Homa", 8),
+        tcp(TCP_PRIORITY, "TCP, short first", URGENT_BELOW),
         homa(HOMA_ONE, "Homa, 1 priority", 1),
     ]
 }

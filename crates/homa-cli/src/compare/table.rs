@@ -119,26 +119,29 @@ pub(super) fn verdict(findings: &Findings) -> Vec<String> {
     let mut sentences = Vec::new();
     let mut say = |what: &str, ratio: Option<f64>| {
         sentences.push(match ratio {
-            Some(ratio) => format!("{what}: {ratio:.2} times"),
+            Some(ratio) => format!("{what}: {ratio:.2}"),
             None => format!("{what}: not known, since a value is missing or infinite"),
         });
     };
-    say("TCP / Homa, short messages, p99", headline.short_p99_ratio);
+    say(
+        "p99 of short messages, TCP / Homa",
+        headline.short_p99_ratio,
+    );
     if findings.rows.len() > 2 {
         say(
-            "TCP with short messages first / Homa, short messages, p99",
+            "p99 of short messages, TCP with short ones first / Homa",
             headline.short_p99_ratio_vs_tcp_prio,
         );
         say(
-            "TCP / Homa with one priority, short messages, p99",
+            "p99 of short messages, TCP / Homa with one priority",
             headline.short_p99_ratio_one_priority,
         );
     }
     say(
-        "TCP / Homa, longest messages, p99",
+        "p99 of the longest messages, TCP / Homa",
         headline.large_p99_ratio,
     );
-    say("Homa / TCP, payload carried", headline.goodput_ratio);
+    say("payload carried, Homa / TCP", headline.goodput_ratio);
     if findings.cpu_limits.is_empty() {
         sentences.push("Not limited by the processors.".into());
     } else {
