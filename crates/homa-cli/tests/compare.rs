@@ -123,10 +123,12 @@ fn compare__tcp_beside_itself_is_alike() {
     let json = file("itself.json");
     let more = [
         "--tcp-against-itself",
+        "--workload",
+        "20k",
         "--rounds",
         "2",
         "-t",
-        "1.5",
+        "2",
         "--json",
         json.to_str().unwrap(),
         "--report",
@@ -135,7 +137,7 @@ fn compare__tcp_beside_itself_is_alike() {
     let alike = |value: &Value| value.as_f64().is_some_and(|x| (0.8..=1.25).contains(&x));
     let mut seen = Vec::new();
     // What else the machine does can hit one of the two.
-    for _ in 0..6 {
+    for _ in 0..4 {
         let Some(_) = short("compare__tcp_beside_itself_is_alike", &more) else {
             return;
         };
