@@ -187,6 +187,9 @@ pub struct RunNumbers {
     pub link_use: f64,
     /// Most bytes that waited at a port.
     pub most_waiting_bytes: u64,
+    /// Messages that the core did not take, for want of room; they count
+    /// nowhere else, so a run in which there are any is of no use.
+    pub refused: u64,
 }
 
 impl Row {
@@ -276,6 +279,7 @@ impl Report {
                 virtual_s: outcome.virtual_s,
                 link_use: outcome.used,
                 most_waiting_bytes: outcome.most_waiting_bytes,
+                refused: outcome.counters.refused,
             });
             if runs.len() == 1 {
                 all = outcome.slowdowns;

@@ -81,6 +81,13 @@ impl fmt::Display for Report {
             "messages {}, unfinished {}",
             homa.slowdown.messages, homa.slowdown.unfinished
         )?;
+        let refused: u64 = self.runs.iter().map(|run| run.refused).sum();
+        if refused > 0 {
+            writeln!(
+                f,
+                "REFUSED {refused}: the core had no room, do not use this run"
+            )?;
+        }
         for run in &self.runs {
             writeln!(
                 f,
