@@ -8,6 +8,7 @@
 mod bench;
 mod compare;
 mod decode;
+mod generate;
 mod homa_options;
 mod interrupt;
 mod local;
@@ -20,7 +21,7 @@ mod target;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Homa for Linux: tools for the Homa transport protocol.
 #[derive(Parser)]
@@ -41,6 +42,8 @@ enum Command {
     Compare(Box<compare::Arguments>),
     Decode(decode::Arguments),
     Sim(sim::Arguments),
+    Completions(generate::CompletionsArguments),
+    Man(generate::ManArguments),
     #[command(hide = true)]
     Node(node::Arguments),
 }
@@ -57,6 +60,8 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
+        Command::Completions(arguments) => generate::completions(Cli::command(), &arguments),
+        Command::Man(arguments) => generate::man(Cli::command(), &arguments),
         Command::Node(arguments) => node::run(&arguments),
     }
 }
