@@ -91,7 +91,10 @@ pub(super) fn render(setup: &Setup, findings: &Findings) -> String {
         }
         text.push('\n');
     }
-    text.push('\n');
+    text.push_str(
+        "Short: the smallest tenth. Latency: from when a request was due. Slowdown: latency divided by\n\
+         the round trip of that size in the idle network, of the row in which it was shortest.\n\n",
+    );
     for sentence in verdict(findings) {
         text.push_str(&sentence);
         text.push('\n');
