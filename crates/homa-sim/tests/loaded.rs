@@ -160,20 +160,35 @@ fn sigcomm18__short_messages_are_hardly_delayed() {
         load: 0.5,
         seed: 1,
         warm_up_s: 0.0002,
-        measure_s: 0.0003,
+        // A class of sizes must have 1,000 messages to have a p99.
+        measure_s: 0.005,
         drain_s: 0.01,
     };
     let mut outcome = sigcomm18::run(&conditions).unwrap();
     let classes = outcome.slowdowns.classes();
     let summary = Slowdowns::summary(&classes);
-    assert!(summary.messages > 4_000, "{summary:?}");
+    assert!(summary.messages > 100_000, "{summary:?}");
     assert!((1.1..1.4).contains(&summary.mean), "{summary:?}");
     assert!((1.3..2.2).contains(&summary.p99_short_half), "{summary:?}");
     // The formula of 2018 counts fewer header bytes, never more.
-    assert!(classes.iter().all(|class| class.p50 >= 1.0));
-    let again = sigcomm18::run(&conditions).unwrap();
-    assert_eq!(again.trace_hash, outcome.trace_hash);
-    assert_eq!(again.counters, outcome.counters);
+    let known: Vec<f64> = classes
+        .iter()
+        .map(|class| class.p50)
+        .filter(|p50| !p50.is_nan())
+        .collect();
+    assert!(known.len() > 10, "{}", known.len());
+    assert!(known.iter().all(|p50| *p50 >= 1.0), "{known:?}");
+    let short = Conditions {
+        measure_s: 0.0003,
+        ..conditions
+    };
+    let (one, again) = (
+        sigcomm18::run(&short).unwrap(),
+        sigcomm18::run(&short).unwrap(),
+    );
+    assert_eq!(one.trace_hash, again.trace_hash);
+    assert_eq!(one.counters, again.counters);
+    assert_ne!(one.trace_hash, outcome.trace_hash);
 }
 
 #[test]
