@@ -47,25 +47,50 @@ pub fn process_cpu_time() -> Option<Duration> {
     Some(Duration::from_nanos(total_ns))
 }
 
-/// Processor time of everything on this machine so far, idle and waiting for
-/// disks aside, in ticks of 10 ms.
-pub fn machine_cpu_time() -> Option<Duration> {
-    busy_time(&fs::read_to_string("/proc/stat").ok()?)
+/// What the processors of this machine have done so far, in clock ticks of
+/// 10 ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticks {
+    /// All time.
+    pub total: u64,
+    /// Nothing to do, or waiting for disks.
+    pub idle: u64,
+    /// Programs of low priority.
+    pub nice: u64,
+    /// Taken by the hypervisor for other machines.
+    pub stolen: u64,
 }
 
-/// From the first line of `/proc/stat`: user, nice, system, idle, iowait, irq,
-/// softirq, steal.
-fn busy_time(stat: &str) -> Option<Duration> {
-    let fields: Vec<u64> = stat
-        .lines()
-        .next()?
-        .strip_prefix("cpu ")?
-        .split_whitespace()
-        .map_while(|field| field.parse().ok())
-        .collect();
-    let all: u64 = fields.get(..8)?.iter().sum();
-    let idle = fields[3] + fields[4];
-    Some(Duration::from_millis((all - idle) * 10))
+impl Ticks {
+    /// Reads /proc; nothing where it does not tell.
+    pub fn now() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// user, nice, system, idle, iowait, irq, softirq, steal.
+    fn parse(stat: &str) -> Option<Self> {
+        let fields: Vec<u64> = stat
+            .lines()
+            .find_map(|line| line.strip_prefix("cpu "))?
+            .split_whitespace()
+            .map_while(|field| field.parse().ok())
+            .collect();
+        let counted = fields.get(..8)?;
+        let [_, nice, _, idle, iowait, _, _, stolen] = *counted else {
+            return None;
+        };
+        Some(Self {
+            total: counted.iter().sum(),
+            idle: idle + iowait,
+            nice,
+            stolen,
+        })
+    }
+
+    /// Time with something to do.
+    pub fn busy(self) -> Duration {
+        Duration::from_millis((self.total - self.idle) * 10)
+    }
 }
 
 /// TCP segments sent again in this network namespace so far.
@@ -95,11 +120,13 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn busy_time__without_idle_and_iowait() {
+    fn ticks__busy_is_without_idle_and_iowait() {
         let stat = "cpu  1 2 3 1000 500 4 5 6 7 8\ncpu0 1 2 3";
-        assert_eq!(busy_time(stat), Some(Duration::from_millis(210)));
-        assert_eq!(busy_time("cpu  1 2"), None);
-        assert!(machine_cpu_time().is_some());
+        let ticks = Ticks::parse(stat).unwrap();
+        assert_eq!(ticks.busy(), Duration::from_millis(210));
+        assert_eq!((ticks.nice, ticks.stolen), (2, 6));
+        assert_eq!(Ticks::parse("cpu  1 2"), None);
+        assert!(Ticks::now().is_some());
     }
 
     #[test]

@@ -228,7 +228,9 @@ fn counters(driver: &Driver<'_>) -> Vec<(String, u64)> {
         ),
         (
             "host.cpu_us".to_owned(),
-            us(host::machine_cpu_time().unwrap_or_default()),
+            us(host::Ticks::now()
+                .map(host::Ticks::busy)
+                .unwrap_or_default()),
         ),
     ]);
     counters

@@ -23,8 +23,8 @@ mod setup;
 mod table;
 mod turn;
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use homa_bench::baseline::UnloadedPoint;
@@ -164,19 +164,20 @@ fn show(arguments: &Arguments, setup: &Setup, findings: &Findings) -> Result<(),
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
         _ => {}
     }
-    let files: BTreeMap<&std::path::Path, String> = [
-        (arguments.json.as_deref(), json::render(setup, findings)),
-        (arguments.report(), page::render(setup, findings)),
-    ]
-    .into_iter()
-    .filter_map(|(path, text)| Some((path?, text)))
-    .collect();
-    for (path, text) in files {
-        std::fs::write(path, text).map_err(|error| {
-            CompareError::Failed(format!("cannot write {}: {error}", path.display()))
-        })?;
-        progress(&format!("written: {}", path.display()));
+    if let Some(path) = &arguments.json {
+        write(path, &json::render(setup, findings))?;
     }
+    if let Some(path) = arguments.report() {
+        write(path, &page::render(setup, findings))?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), CompareError> {
+    std::fs::write(path, text).map_err(|error| {
+        CompareError::Failed(format!("cannot write {}: {error}", path.display()))
+    })?;
+    progress(&format!("written: {}", path.display()));
     Ok(())
 }
 

@@ -41,14 +41,6 @@ impl Numbers {
     }
 }
 
-fn section(heading: &str, text: &str, picture: Picture) -> Section {
-    Section {
-        heading: heading.into(),
-        text: vec![text.into()],
-        picture,
-    }
-}
-
 fn classes() -> Vec<SizeClass> {
     let tenths = DECILES.iter().zip(1..);
     tenths
@@ -289,13 +281,13 @@ pub(crate) fn page() -> Page {
             "TCP's largest messages did not all finish; their 99th percentile is infinite.".into(),
         ],
         sections: vec![
-            section("In one table", "Medians over five rounds; the protocols took turns in each.", Picture::Table(table())),
-            section("Slowdown by message size", "A message of any size should take little longer than it would alone.", Picture::Slowdown(slowdown())),
-            section("The tail of short messages", "Every message up to 1 kB.", Picture::Tail(tail())),
-            section("Waiting at a port", "The busiest one.", Picture::OverTime(queue())),
-            section("Steps of groups of transfers", "A step ends when its last transfer does.", Picture::Bars(steps())),
-            section("Use of priorities", "Of the bytes that Homa sent.", Picture::Bars(bars("share of bytes", Unit::Share, &[HOMA], &priorities))),
-            section("Use of links", "While messages counted.", Picture::Bars(bars("share of capacity", Unit::Share, &[HOMA, TCP, DCTCP], &links))),
+            Section::new("In one table", "Medians over five rounds; the protocols took turns in each.", Picture::Table(table())),
+            Section::new("Slowdown by message size", "A message of any size should take little longer than it would alone.", Picture::Slowdown(slowdown())),
+            Section::new("The tail of short messages", "Every message up to 1 kB.", Picture::Tail(tail())),
+            Section::new("Waiting at a port", "The busiest one.", Picture::OverTime(queue())),
+            Section::new("Steps of groups of transfers", "A step ends when its last transfer does.", Picture::Bars(steps())),
+            Section::new("Use of priorities", "Of the bytes that Homa sent.", Picture::Bars(bars("share of bytes", Unit::Share, &[HOMA], &priorities))),
+            Section::new("Use of links", "While messages counted.", Picture::Bars(bars("share of capacity", Unit::Share, &[HOMA, TCP, DCTCP], &links))),
         ],
         slowdown_divisor: "the time that the same message takes on an idle network".into(),
         setup: [

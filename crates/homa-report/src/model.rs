@@ -45,6 +45,17 @@ pub struct Section {
     pub picture: Picture,
 }
 
+impl Section {
+    /// With one paragraph.
+    pub fn new(heading: &str, text: &str, picture: Picture) -> Self {
+        Self {
+            heading: heading.into(),
+            text: vec![text.into()],
+            picture,
+        }
+    }
+}
+
 /// What a section shows.
 #[derive(Clone, Debug)]
 pub enum Picture {

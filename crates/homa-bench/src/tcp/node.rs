@@ -86,9 +86,10 @@ pub struct Node {
 }
 
 impl Node {
+    /// The urgent one first.
     fn clients_mut(&mut self) -> impl Iterator<Item = &mut Client> {
         let urgent = self.urgent.as_mut().map(|(_, client)| client);
-        std::iter::once(&mut self.bulk).chain(urgent)
+        urgent.into_iter().chain([&mut self.bulk])
     }
 
     fn has_work(&self) -> bool {
@@ -137,9 +138,7 @@ impl Transport for Node {
 
     fn poll(&mut self, completions: &mut Vec<Completion>) -> Result<Found, BenchError> {
         let mut found = Found::Nothing;
-        // Urgent ones first.
-        let urgent = self.urgent.as_mut().map(|(_, client)| client);
-        for client in urgent.into_iter().chain([&mut self.bulk]) {
+        for client in self.clients_mut() {
             found = found.or(client.poll(completions)?);
         }
         for server in self.servers.iter_mut().rev() {

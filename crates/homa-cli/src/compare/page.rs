@@ -23,17 +23,17 @@ pub(super) fn render(setup: &Setup, findings: &Findings) -> String {
         rows: names(findings),
         caveats: caveats(setup),
         sections: vec![
-            section(
+            Section::new(
                 "In one table",
                 "Latency counts from when a request was due to its whole response. Short messages are the smallest tenth.",
                 Picture::Table(measures(findings)),
             ),
-            section(
+            Section::new(
                 "Slowdown by message size",
                 "The width of a size is its share of all messages.",
                 Picture::Slowdown(slowdown(findings)),
             ),
-            section(
+            Section::new(
                 "Tail of short messages",
                 "How many of them took longer than a given time.",
                 Picture::Tail(Tail {
@@ -47,12 +47,12 @@ pub(super) fn render(setup: &Setup, findings: &Findings) -> String {
                         .collect(),
                 }),
             ),
-            section(
+            Section::new(
                 "Bytes that wait in the switch",
                 "All queues of a port together: the mean over ports and time, and the fullest port at any time.",
                 Picture::Bars(backlog(findings)),
             ),
-            section(
+            Section::new(
                 "Use of priorities",
                 "Share of the bytes through the switch; 7 is served first.",
                 Picture::Bars(priorities(findings)),
@@ -66,14 +66,6 @@ pub(super) fn render(setup: &Setup, findings: &Findings) -> String {
         seeds: vec![setup.seed],
     }
     .html()
-}
-
-fn section(heading: &str, text: &str, picture: Picture) -> Section {
-    Section {
-        heading: heading.into(),
-        text: vec![text.into()],
-        picture,
-    }
 }
 
 fn names(findings: &Findings) -> Vec<String> {

@@ -11,7 +11,7 @@ use homa_bench::stop::Stop;
 use homa_testbed::{PortStatistics, Testbed};
 
 use super::CompareError;
-use super::cpu::{Shares, Ticks};
+use super::cpu::{Shares, ticks};
 use super::hosts::Node;
 use super::rows::Row;
 use super::setup::Setup;
@@ -120,12 +120,12 @@ pub(super) fn take(
         let of = |node: &Node| host::tcp_retransmitted_segments_of(node.process());
         nodes.iter().filter_map(of).sum()
     };
-    let before = (Ticks::now()?, segments(&nodes));
+    let (ticks_before, segments_before) = (ticks()?, segments(&nodes));
     testbed.reset_statistics()?;
     wait(setup.duration, stop)?;
     let ports = testbed.statistics()?;
-    let cpu = Ticks::now()?.since(before.0);
-    let tcp_segments_again = segments(&nodes).saturating_sub(before.1);
+    let cpu = Shares::between(ticks_before, ticks()?);
+    let tcp_segments_again = segments(&nodes).saturating_sub(segments_before);
 
     let mut measured = Vec::new();
     for node in &mut nodes {

@@ -28,22 +28,22 @@ pub(super) fn render(report: &Report, conditions: &Conditions, command: String) 
             "A percentile is given only for classes of 1,000 messages or more.".into(),
         ],
         sections: vec![
-            section(
+            Section::new(
                 "In one table",
                 "Slowdowns as in SIGCOMM 2018; the shorter half are the classes up to the median.",
                 Picture::Table(table(report)),
             ),
-            section(
+            Section::new(
                 "Slowdown by message size",
                 "The width of a size is its share of all messages.",
                 Picture::Slowdown(slowdown(homa, conditions)),
             ),
-            section(
+            Section::new(
                 "Use of priorities",
                 "Share of the bytes that hosts sent; 7 is served first.",
                 Picture::Bars(priorities(homa)),
             ),
-            section(
+            Section::new(
                 "Bytes that wait in switches",
                 "All queues of a port together.",
                 Picture::Bars(waiting(homa)),
@@ -58,14 +58,6 @@ pub(super) fn render(report: &Report, conditions: &Conditions, command: String) 
         seeds: report.runs.iter().map(|run| run.seed).collect(),
     }
     .html()
-}
-
-fn section(heading: &str, text: &str, picture: Picture) -> Section {
-    Section {
-        heading: heading.into(),
-        text: vec![text.into()],
-        picture,
-    }
 }
 
 fn verdict(report: &Report) -> String {
